@@ -1,0 +1,3 @@
+#include <rondo/version.hpp>
+
+static_assert(RONDO_VERSION == PROJECT_VERSION, "meson.build and rondo/version.hpp name different versions");
