@@ -19,7 +19,7 @@ namespace rondo::inline v0 {
 /// ranks: failed() turns true on each of them within a second, and verdict() is the same everywhere. Waiting code only
 /// polls the flag; a group keeps its own watch over its peers and needs no call to notice that one died.
 class group {
- public:
+public:
   using clock = std::chrono::steady_clock;
 
   virtual ~group() = default;
@@ -38,8 +38,8 @@ class group {
   virtual std::shared_ptr<group> split(int color, int key, clock::time_point deadline) = 0;
 
   /// Tells every rank that the group is unusable. The first report wins; the reporter adopts the verdict that won.
-  /// For a deadline the group first finds out which rank does not answer or has not entered the call, and names that one.
-  /// Returns when the verdict is known here, at most about a second later.
+  /// For a deadline the group first finds out which rank does not answer or has not entered the call, and names that
+  /// one. Returns when the verdict is known here, at most about a second later.
   virtual void report(failure why) noexcept = 0;
 
   /// True once a verdict is known here. One relaxed load, for spinning.
@@ -51,12 +51,12 @@ class group {
     return verdict_;
   }
 
-  /// Marks that this rank has entered, respectively finished, its collective number `sequence` (from 1). Shown to others
-  /// when a deadline is diagnosed.
+  /// Marks that this rank has entered, respectively finished, its collective number `sequence` (from 1). Shown to
+  /// others when a deadline is diagnosed.
   void entered(std::uint64_t sequence) noexcept { entered_.store(sequence, std::memory_order_relaxed); }
   void finished(std::uint64_t sequence) noexcept { finished_.store(sequence, std::memory_order_relaxed); }
 
- protected:
+protected:
   group(rank_t rank, int size) noexcept : rank_(rank), size_(size) {}
 
   /// Adopts the verdict unless there is one.
@@ -70,7 +70,7 @@ class group {
   std::uint64_t entered() const noexcept { return entered_.load(std::memory_order_relaxed); }
   std::uint64_t finished() const noexcept { return finished_.load(std::memory_order_relaxed); }
 
- private:
+private:
   rank_t rank_;
   int size_;
   mutable std::mutex mutex_;
@@ -79,4 +79,4 @@ class group {
   std::atomic<std::uint64_t> entered_{0}, finished_{0};
 };
 
-}  // namespace rondo::inline v0
+} // namespace rondo::inline v0

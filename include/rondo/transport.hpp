@@ -20,13 +20,16 @@ namespace rondo::inline v0 {
 ///  - readable(peer, need): the bytes that have arrived and were not consumed, contiguous; empty unless at least `need`
 ///    (1 … 65536) have arrived. Valid until the next call for this peer. Has no alignment.
 ///  - consume(peer, n): drops the first n of them.
-///  - read(peer, bytes): moves arrived bytes into `bytes` and consumes them; returns how many. May skip the staging copy.
+///  - read(peer, bytes): moves arrived bytes into `bytes` and consumes them; returns how many. May skip the staging
+///  copy.
 ///  - wait(patience): sleeps until a stream of this rank may have moved, or patience has run out; may return early.
 template <class X>
 concept transport = requires(X x, X const cx, rank_t peer, std::span<std::byte const> out, std::span<std::byte> in,
                              std::size_t n, bool more, std::chrono::nanoseconds patience) {
-  { cx.rank() } noexcept -> std::same_as<rank_t>;
-  { cx.size() } noexcept -> std::same_as<int>;
+  { cx.rank() }
+  noexcept->std::same_as<rank_t>;
+  { cx.size() }
+  noexcept->std::same_as<int>;
   { x.write(peer, out, more) } -> std::same_as<std::size_t>;
   { x.readable(peer, n) } -> std::same_as<std::span<std::byte const>>;
   { x.consume(peer, n) } -> std::same_as<void>;
@@ -34,4 +37,4 @@ concept transport = requires(X x, X const cx, rank_t peer, std::span<std::byte c
   { x.wait(patience) } -> std::same_as<void>;
 };
 
-}  // namespace rondo::inline v0
+} // namespace rondo::inline v0

@@ -12,7 +12,8 @@ using rank_t = int;
 /// No rank: nothing is sent, or nothing is received.
 inline constexpr rank_t nobody = -1;
 
-/// The chunks first, first + 1, … of a buffer, `count` of them, counted cyclically: chunk `chunks() - 1` is followed by 0.
+/// The chunks first, first + 1, … of a buffer, `count` of them, counted cyclically: chunk `chunks() - 1` is followed by
+/// 0.
 struct slice {
   int first = 0;
   int count = 0;
@@ -22,9 +23,9 @@ struct slice {
 
 /// What an arriving slice does to the one already here.
 enum class merge : std::uint8_t {
-  overwrite,  ///< mine = theirs
-  fold,       ///< mine = op(mine, theirs)
-  fold_front  ///< mine = op(theirs, mine): for senders that come before this rank in the order of the operands
+  overwrite, ///< mine = theirs
+  fold,      ///< mine = op(mine, theirs)
+  fold_front ///< mine = op(theirs, mine): for senders that come before this rank in the order of the operands
 };
 
 /// One round of one rank: send `out` to `to` while receiving `in` from `from`. Pure data, no pointers.
@@ -36,10 +37,10 @@ struct step {
   rank_t from = nobody;
   slice in{};
   merge how = merge::overwrite;
-  bool keep = true;        ///< false: after the merge the slice is only sent on, in the next round, and its place is free
-  bool completes = false;  ///< the merge makes the slice final: every contribution is in, folded by this rank itself
+  bool keep = true; ///< false: after the merge the slice is only sent on, in the next round, and its place is free
+  bool completes = false; ///< the merge makes the slice final: every contribution is in, folded by this rank itself
 
   friend constexpr bool operator==(step const&, step const&) = default;
 };
 
-}  // namespace rondo::inline v0
+} // namespace rondo::inline v0

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <rondo/detail/bell.hpp>
+#include <rondo/detail/byte_ring.hpp>
+#include <rondo/detail/mirrored_memory.hpp>
+#include <rondo/types.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace rondo::inline v0::detail {
+
+/// How the inbox of a rank is laid out: a bell, then the counters of one ring per peer, then their bytes.
+struct inbox_layout {
+  int ranks;
+  std::size_t capacity; ///< bytes of each ring: a power of two, at least a page
+
+  static constexpr std::size_t page = 4096;
+
+  std::size_t counters_at(rank_t peer) const noexcept {
+    return line_pair + static_cast<std::size_t>(peer) * sizeof(ring_counters);
+  }
+  std::size_t head_bytes() const noexcept { return (counters_at(ranks) + page - 1) / page * page; }
+  std::size_t data_at(rank_t owner, rank_t peer) const noexcept {
+    return head_bytes() + static_cast<std::size_t>(peer < owner ? peer : peer - 1) * capacity;
+  }
+  std::size_t bytes() const noexcept { return head_bytes() + static_cast<std::size_t>(ranks - 1) * capacity; }
+
+  /// Ring size for a world: generous for few ranks, bounded in sum for many.
+  static constexpr std::size_t default_capacity(int ranks) noexcept {
+    return ranks <= 4 ? std::size_t{1} << 20 : ranks <= 16 ? std::size_t{256} << 10 : std::size_t{64} << 10;
+  }
+};
+
+/// Byte streams through memory that all ranks share: one ring per ordered pair, in the inbox of its reader.
+class ring_streams {
+  template <class Sequence> static decltype(auto) at(Sequence&& s, rank_t q) noexcept {
+    return s[static_cast<std::size_t>(q)];
+  }
+
+public:
+  /// `inboxes` are files of layout.bytes() zero bytes each, by rank; they may be closed afterwards.
+  ring_streams(rank_t rank, inbox_layout layout, std::span<int const> inboxes) : rank_(rank), layout_(layout) {
+    static_assert(sizeof(bell) <= line_pair);
+    bell::prepare();
+    for (rank_t q = 0; q < layout.ranks; ++q) heads_.push_back(map_shared(at(inboxes, q), 0, layout.head_bytes()));
+    for (rank_t q = 0; q < layout.ranks; ++q) {
+      if (q == rank) {
+        writers_.emplace_back();
+        readers_.emplace_back();
+        continue;
+      }
+      auto& theirs = rings_.emplace_back(map_mirrored(at(inboxes, q), layout.data_at(q, rank), layout.capacity));
+      writers_.emplace_back(counters(q, rank), theirs.data(), layout.capacity);
+      auto& mine = rings_.emplace_back(map_mirrored(at(inboxes, rank), layout.data_at(rank, q), layout.capacity));
+      readers_.emplace_back(counters(rank, q), mine.data(), layout.capacity);
+    }
+  }
+
+  rank_t rank() const noexcept { return rank_; }
+  int size() const noexcept { return layout_.ranks; }
+
+  std::size_t write(rank_t peer, std::span<std::byte const> bytes, bool more) noexcept {
+    std::size_t const n = at(writers_, peer).write(bytes, more);
+    if (n != 0 && !more) bell_of(peer).ring();
+    return n;
+  }
+
+  std::span<std::byte const> readable(rank_t peer, std::size_t need) noexcept {
+    return at(readers_, peer).readable(need);
+  }
+
+  void consume(rank_t peer, std::size_t n) noexcept {
+    at(readers_, peer).consume(n);
+    bell_of(peer).ring();
+  }
+
+  std::size_t read(rank_t peer, std::span<std::byte> into) noexcept {
+    std::size_t const n = at(readers_, peer).read(into);
+    if (n != 0) bell_of(peer).ring();
+    return n;
+  }
+
+  void wait(std::chrono::nanoseconds patience) noexcept {
+    bell_of(rank_).sleep(patience, [this] { return std::exchange(seen_, traffic()) != seen_; });
+  }
+
+private:
+  /// A rank constructs nothing: zero bytes are an empty ring and a silent bell, whoever comes first.
+  ring_counters& counters(rank_t owner, rank_t peer) const noexcept {
+    return *std::launder(reinterpret_cast<ring_counters*>(at(heads_, owner).data() + layout_.counters_at(peer)));
+  }
+  bell& bell_of(rank_t owner) const noexcept {
+    return *std::launder(reinterpret_cast<bell*>(at(heads_, owner).data()));
+  }
+
+  /// Changes whenever a peer has written to this rank or consumed from it.
+  std::uint64_t traffic() const noexcept {
+    std::uint64_t sum = 0;
+    for (rank_t q = 0; q < size(); ++q)
+      if (q != rank_)
+        sum += counters(rank_, q).written.load(std::memory_order_acquire) +
+               counters(q, rank_).consumed.load(std::memory_order_acquire);
+    return sum;
+  }
+
+  rank_t rank_;
+  inbox_layout layout_;
+  std::vector<mapping> heads_, rings_;
+  std::vector<ring_writer> writers_;
+  std::vector<ring_reader> readers_;
+  std::uint64_t seen_ = 0;
+};
+
+} // namespace rondo::inline v0::detail

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace rondo::inline v0::run {
+
+/// Where one chunk of a schedule lives.
+///
+/// The value that a rank starts with is read from `source`; the first merge moves it to `home`, which may be the same
+/// place. A chunk that a rank starts without has any source.
+struct chunk {
+  std::byte const* source = nullptr;
+  std::byte* home = nullptr;
+  std::size_t count = 0; ///< elements
+};
+
+/// The chunks of a collective call, in the order of the schedule.
+using chunk_list = std::vector<chunk>;
+
+/// What the executor does to elements, free of their type.
+struct arithmetic {
+  std::size_t element = 1; ///< bytes of one element
+
+  /// out[i] = op(a[i], b[i]) for `count` elements of any alignment; `out` may be `a` or `b`. Null for pure movement.
+  void (*fold)(void const* op, std::byte* out, std::byte const* a, std::byte const* b, std::size_t count) = nullptr;
+
+  /// Applied once to every element that a merge completes. Null for none.
+  void (*finish)(void const* op, std::byte* data, std::size_t count) = nullptr;
+
+  void const* op = nullptr; ///< first argument of both
+};
+
+} // namespace rondo::inline v0::run
