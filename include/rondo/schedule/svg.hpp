@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace rondo::inline v0 {
 
@@ -18,8 +22,9 @@ namespace detail {
 /// Lays out and writes one picture. Units are CSS pixels: text of 12 and 13 stays readable on paper up to 16 ranks.
 template <schedule S> class space_time_diagram {
  public:
-  space_time_diagram(S const& s, svg_options const& options) : s_(s), options_(options) {
-    for (int i = 0; i < s_.rounds(); ++i)
+  space_time_diagram(S const& s, svg_options const& options) : s_(s), options_(options), y_{top} {
+    for (int i = 0; i < s_.rounds(); ++i) {
+      int farthest = 1;
       for (rank_t r = 0; r < s_.ranks(); ++r) {
         step const t = s_.at(r, i);
         if (t.from == nobody) continue;
@@ -27,12 +32,16 @@ template <schedule S> class space_time_diagram {
         (t.how == merge::overwrite ? copies_ : folds_) = true;
         completes_ = completes_ || t.completes;
         forwards_ = forwards_ || !t.keep;
+        if (!wraps(t.from, r)) farthest = std::max(farthest, std::abs(t.from - r));
       }
-    column_ = std::max(58, widest_ + 22);
+      // Far messages get a taller row, so that their arrows stay apart.
+      y_.push_back(y_.back() + 40 + 6 * std::min(farthest, 12));
+    }
+    column_ = std::max({58, widest_ + 22, std::min(100, (least_width - left - right) / s_.ranks())});
   }
 
   std::string draw() {
-    int const width = std::max(left + s_.ranks() * column_ + right, 520);
+    int const width = std::max(left + s_.ranks() * column_ + right, least_width);
     int const height = y(s_.rounds()) + 84;
     out_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + text(width) + ' ' + text(height) +
            "\" width=\"" + text(width) + "\" height=\"" + text(height) +
@@ -55,7 +64,7 @@ template <schedule S> class space_time_diagram {
   }
 
  private:
-  static constexpr int left = 64, right = 20, top = 104, row = 46, pill_height = 20;
+  static constexpr int left = 64, right = 20, top = 104, pill_height = 20, least_width = 540;
   // Vermillion and blue of Okabe and Ito's palette, which the colour-blind tell apart, and a printer in grey too.
   static constexpr char const* fold_color = "#d55e00";
   static constexpr char const* copy_color = "#0072b2";
@@ -71,7 +80,13 @@ template <schedule S> class space_time_diagram {
   }
 
   int x(rank_t r) const { return left + r * column_ + column_ / 2; }
-  static int y(int round) { return top + round * row; }
+  int y(int round) const { return y_[static_cast<std::size_t>(round)]; }
+
+  /// A message between the last rank and the first leaves on one side and comes in on the other, as on a map of the world.
+  bool wraps(rank_t from, rank_t to) const {
+    int const last = s_.ranks() - 1;
+    return last > 1 && std::abs(from - to) == last;
+  }
 
   std::string label(slice k) const {
     if (k.count == 0) return "";
@@ -97,11 +112,11 @@ template <schedule S> class space_time_diagram {
 
   void grid(int width) {
     for (int i = 0; i < s_.rounds(); i += 2)
-      out_ += "<rect x=\"0\" y=\"" + text(y(i) + row / 2) + "\" width=\"" + text(width) + "\" height=\"" + text(row) +
+      out_ += "<rect x=\"0\" y=\"" + text(y(i)) + "\" width=\"" + text(width) + "\" height=\"" + text(y(i + 1) - y(i)) +
               "\" fill=\"#f4f4f4\"/>\n";
     write(left - 18, top - 20, "round", "text-anchor=\"end\" fill=\"#666\" font-size=\"12\"");
     for (int i = 0; i < s_.rounds(); ++i)
-      write(left - 18, y(i + 1) + 4, text(i), "text-anchor=\"end\" fill=\"#666\" font-size=\"12\"");
+      write(left - 18, (y(i) + y(i + 1)) / 2 + 4, text(i), "text-anchor=\"end\" fill=\"#666\" font-size=\"12\"");
     out_ += "<g stroke=\"#bbb\">\n";
     for (rank_t r = 0; r < s_.ranks(); ++r) line(x(r), top - 10, x(r), y(s_.rounds()) + 16);
     out_ += "</g>\n";
@@ -109,13 +124,11 @@ template <schedule S> class space_time_diagram {
       write(x(r), top - 20, (r == 0 ? "rank " : "") + text(r), "text-anchor=\"middle\" font-weight=\"bold\"");
   }
 
-  /// From where the sender stands after the round before to the edge of the receiver's pill. A message between the
-  /// last rank and the first leaves on one side and comes in on the other, as on a map of the world.
+  /// From where the sender stands after the round before to the edge of the receiver's pill.
   void arrow(rank_t from, rank_t to, int round, slice what) {
-    int const x1 = x(from), y1 = y(round), y2 = y(round + 1), last = s_.ranks() - 1;
-    bool const wraps = last > 1 && (from == last || from == 0) && from + to == last && from != to;
-    if (!wraps) return head(x1, y1, x(to), y2, what);
-    int const way = from == last ? column_ : -column_;
+    int const x1 = x(from), y1 = y(round), y2 = y(round + 1);
+    if (!wraps(from, to)) return head(x1, y1, x(to), y2, what);
+    int const way = from > to ? column_ : -column_;
     out_ += "<line x1=\"" + text(x1) + "\" y1=\"" + text(y1) + "\" x2=\"" + text(x1 + way / 2) + "\" y2=\"" +
             text((y1 + y2) / 2) + "\" marker-end=\"none\"/>\n";
     head(x(to) - way / 2, (y1 + y2) / 2, x(to), y2, what);
@@ -167,7 +180,7 @@ template <schedule S> class space_time_diagram {
       if (!shown) return;
       pill(at_x, at_y, "", fold, hollow, final);
       write(at_x + 20, at_y + 4, what, "font-size=\"12\"");
-      at_x += 44 + 7 * static_cast<int>(what.size());
+      at_x += 52 + 6 * static_cast<int>(what.size());
     };
     entry(folds_, "fold", true, false, false);
     entry(copies_, "copy", false, false, false);
@@ -179,13 +192,14 @@ template <schedule S> class space_time_diagram {
 
   S s_;
   svg_options options_;
+  std::vector<int> y_;  // where the rounds begin, and the last one ends
   int widest_ = 24;
   int column_ = 0;
   bool folds_ = false, copies_ = false, completes_ = false, forwards_ = false;
   std::string out_;
 };
 
-} // namespace detail
+}  // namespace detail
 
 /// A schedule as a picture: ranks across, rounds down, one arrow a message, and at its head the chunks that arrive.
 /// Returns a complete SVG document that needs no other file. About 400 bytes a message: meant for up to some 16 ranks.
@@ -193,4 +207,4 @@ template <schedule S> std::string svg(S const& s, svg_options const& options = {
   return detail::space_time_diagram<S>(s, options).draw();
 }
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0
