@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Installs what is missing (Debian 12, as root), builds build/release/bench/rondo, and compares everything that this machine
+# offers: a table here and report.html.
+#
+#   bench/run.sh                  about as long as it takes to fetch a coffee
+#   bench/run.sh --build-only     stops after the build
+#   bench/run.sh ARGUMENTS …      go to `rondo compare`
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+source tests/packages.sh
+need g++ libcli11-dev libfmt-dev meson ninja-build nlohmann-json3-dev pkg-config
+
+[[ -f build/release/build.ninja ]] ||
+  meson setup build/release --buildtype=release -Dbench=enabled -Dtests=disabled -Dexamples=disabled
+meson compile -C build/release -j "$(nproc)"
+[[ ${1-} != --build-only ]] || exit 0
+
+exec build/release/bench/rondo compare "$@"

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""An outside project builds against rondo in each of the three ways that the manual names, and runs."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import checks
+
+here = pathlib.Path(__file__).resolve().parent
+version = re.search(r"version: '([\d.]+)'", (checks.root / "meson.build").read_text())[1]
+
+
+def project(name, folder):
+    """A copy of the outside project, somewhere else."""
+    copy = folder / name
+    shutil.copytree(here / name, copy)
+    shutil.copy(here / "main.cpp", copy)
+    return copy
+
+
+def install(prefix, folder):
+    parts = [f"-D{part}=disabled" for part in ("tests", "bench", "examples", "ucx", "verbs", "cuda")]
+    return (checks.run(["meson", "setup", f"--prefix={prefix}", *parts, folder / "build", checks.root])
+            or checks.run(["meson", "install", "-C", folder / "build"]))
+
+
+def ends_well(program):
+    """'' if the program runs and prints the version."""
+    done = subprocess.run([program], stdout=subprocess.PIPE, text=True)
+    return "" if done.returncode == 0 and done.stdout.splitlines()[-1:] == [version] else (
+        f"{program}: exit {done.returncode}, printed {done.stdout!r}, expected {version}")
+
+
+def pkg_config(prefix, folder):
+    environment = os.environ | {"PKG_CONFIG_PATH": f"{prefix}/share/pkgconfig"}
+    said = subprocess.run(["pkg-config", "--cflags", "--libs", f"rondo = {version}"], env=environment, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if said.returncode != 0:
+        return said.stdout
+    return (checks.run(["g++", "-std=c++20", here / "main.cpp", *said.stdout.split(), "-o", folder / "by-pkg-config"])
+            or ends_well(folder / "by-pkg-config"))
+
+
+def cmake(prefix, folder):
+    copy = project("cmake", folder)
+    return (checks.run(["cmake", "-S", copy, "-B", copy / "build", f"-DCMAKE_PREFIX_PATH={prefix}"])
+            or checks.run(["cmake", "--build", copy / "build"]) or ends_well(copy / "build" / "trainer"))
+
+
+def cmake_version(prefix, folder):
+    """What a later minor version would promise, this one does not."""
+    copy = project("cmake", folder / "later")
+    major, minor, _ = map(int, version.split("."))
+    lists = copy / "CMakeLists.txt"
+    lists.write_text(re.sub(r"rondo [\d.]+", f"rondo {major}.{minor + 1}", lists.read_text()))
+    said = checks.run(["cmake", "-S", copy, "-B", copy / "build", f"-DCMAKE_PREFIX_PATH={prefix}"])
+    return "" if "requested version" in said else f"version {major}.{minor + 1} was found:\n{said}"
+
+
+def meson(folder):
+    """Without pkg-config and CMake to look anything up: a compiler and Meson are enough."""
+    copy = project("meson", folder)
+    (copy / "subprojects").mkdir()
+    (copy / "subprojects" / "rondo").symlink_to(checks.root)
+    alone = os.environ | {"PKG_CONFIG_LIBDIR": "/nonexistent", "PKG_CONFIG_PATH": "", "CMAKE_PREFIX_PATH": ""}
+    complaint = (checks.run(["meson", "setup", copy / "build", copy, "--wrap-mode=nodownload"], env=alone)
+                 or checks.run(["meson", "compile", "-C", copy / "build"])
+                 or ends_well(copy / "build" / "trainer")
+                 or checks.run(["meson", "install", "-C", copy / "build", "--destdir", folder / "destination"]))
+    if complaint:
+        return complaint
+    installed = [path.name for path in (folder / "destination").rglob("*") if path.is_file()]
+    return "" if installed == ["trainer"] else f"a subproject must install nothing of its own: {installed}"
+
+
+def every_header(prefix):
+    missing = [name for name in checks.headers() if not (prefix / "include" / name).is_file()]
+    return f"not installed: {' '.join(missing)}" if missing else ""
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        prefix, moved = folder / "prefix", folder / "moved"
+
+        def move():
+            prefix.rename(moved)
+            return cmake(moved, folder / "elsewhere")
+
+        (folder / "later").mkdir()
+        (folder / "elsewhere").mkdir()
+        checks.report([
+            ("meson install", lambda: install(prefix, folder)),
+            ("every header is installed", lambda: every_header(prefix)),
+            ("pkg-config", lambda: pkg_config(prefix, folder)),
+            ("CMake", lambda: cmake(prefix, folder)),
+            ("CMake refuses another minor version", lambda: cmake_version(prefix, folder)),
+            ("CMake, after the installed tree was moved", move),
+            ("Meson subproject", lambda: meson(folder)),
+        ], parallel=False)
+
+
+main()

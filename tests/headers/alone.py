@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Every header compiles alone, with each compiler and standard; all of them together survive hostile macros."""
+
+import pathlib
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import checks
+
+# Names that system headers, X11 and logging libraries are known to define.
+hostile = "I B0 small unix linux None Bool Status Success Always True False CHECK LOG DEBUG INFO WARNING ERROR".split()
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        sources = pathlib.Path(folder)
+
+        def case(compiler, standard, name, text):
+            stem = f"{len(cases)}"
+            source = sources / f"{stem}.cpp"
+            source.write_text(text)
+            output = sources / f"{stem}.o"
+            cases.append((f"{name} with {compiler} {standard}",
+                          lambda: checks.compile(compiler, source, output, f"-std={standard}")))
+
+        cases = []
+        names = checks.headers()
+        for compiler in checks.compilers:
+            for standard in ("c++20", "c++2b"):
+                for name in names:
+                    case(compiler, standard, name, f"#include <{name}>\n#include <{name}>\n")
+            poison = [f"#undef {word}\n#define {word} a hostile macro\n" for word in hostile]
+            case(compiler, "c++20", "hostile macros", "".join(poison + [f"#include <{name}>\n" for name in names]))
+        checks.report(cases)
+
+
+main()

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Installs what is missing (Debian 12, as root), builds and runs the tests. The last line counts them: N passed, N failed.
+#
+#   tests/run.sh                  everything that runs by default, again with sanitizers
+#   tests/run.sh --quick          without the sanitizers
+#   tests/run.sh --suite NAME …   only these suites: unit multi conformance faults headers consumers fail style examples,
+#                                 and soak, big, which nothing else runs; or sanitizers
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+quick=no suites=()
+while (($#)); do
+  case $1 in
+    --quick) quick=yes ;;
+    --suite) suites+=("${2:?--suite needs a name}") && shift ;;
+    *) sed -n '2,8s/^# \?//p' "$0" && exit 2 ;;
+  esac
+  shift
+done
+
+source tests/packages.sh
+need g++ clang clang-format cmake dataset-fashion-mnist libcli11-dev libeigen3-dev libfmt-dev libgtest-dev libssl-dev \
+  meson ninja-build nlohmann-json3-dev pkg-config python3
+
+# check NAME "ARGUMENTS OF meson setup" ARGUMENTS OF meson test …: what fails here is found by count.py afterwards.
+folders=()
+check() {
+  local folder=build/$1 setup=$2 && shift 2
+  folders+=("$folder")
+  rm -f "$folder"/*.xml "$folder"/meson-logs/testlog.json
+  # shellcheck disable=SC2086 # several arguments
+  if [[ ! -f $folder/build.ninja ]]; then meson setup "$folder" -Dwerror=true $setup; fi &&
+    meson compile -C "$folder" -j "$(nproc)" &&
+    meson test -C "$folder" --no-rebuild --print-errorlogs "$@" || true
+}
+
+sanitizer="-Doptimization=1 -Ddebug=true -Dbench=disabled -Dexamples=disabled -Dcpp_args=-fno-sanitize-recover=all"
+export UBSAN_OPTIONS=print_stacktrace=1
+
+if ((${#suites[@]})); then
+  for suite in "${suites[@]}"; do [[ $suite == sanitizers ]] || asked+=(--suite "$suite"); done
+  [[ -z ${asked-} ]] || check tests "-Doptimization=1 -Ddebug=false" --setup all "${asked[@]}"
+else
+  check tests "-Doptimization=1 -Ddebug=false"
+fi
+if [[ " ${suites[*]-} " == *" sanitizers "* || ( ${#suites[@]} == 0 && $quick == no ) ]]; then
+  check asan "-Db_sanitize=address,undefined $sanitizer"
+  check tsan "-Db_sanitize=thread $sanitizer" --setup threads
+fi
+
+exec tests/count.py "${folders[@]}"
