@@ -12,4 +12,4 @@ using float8_e4m3 = detail::small_float<std::uint8_t, 4, 3, false>;
 /// OCP E5M2: 5 bits of exponent, 2 of mantissa, largest finite value 57344, with infinities.
 using float8_e5m2 = detail::small_float<std::uint8_t, 5, 2>;
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0

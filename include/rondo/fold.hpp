@@ -10,12 +10,12 @@ namespace rondo::inline v0 {
 
 /// An operation on elements of some type, its types erased: what an executor needs to know to fold bytes.
 struct reduction {
-  std::size_t element; ///< bytes
+  std::size_t element;  ///< bytes
 
   /// out[i] = op(a[i], b[i]) for `count` elements. Any alignment. `out` may be `a` or `b` itself, but not overlap them.
   void (*fold)(void const* op, std::byte* out, std::byte const* a, std::byte const* b, std::size_t count) noexcept;
 
-  void const* op; ///< first argument of fold; must outlive its calls
+  void const* op;  ///< first argument of fold; must outlive its calls
 
   void operator()(std::byte* out, std::byte const* a, std::byte const* b, std::size_t count) const noexcept {
     fold(op, out, a, b, count);
@@ -24,16 +24,21 @@ struct reduction {
 
 namespace detail {
 
-template <class T> T load(std::byte const* from) noexcept {
+template <class T>
+T load(std::byte const* from) noexcept {
   T value;
   std::memcpy(&value, from, sizeof(T));
   return value;
 }
 
-template <class T> void store(std::byte* to, T const& value) noexcept { std::memcpy(to, &value, sizeof(T)); }
+template <class T>
+void store(std::byte* to, T const& value) noexcept {
+  std::memcpy(to, &value, sizeof(T));
+}
 
 /// op(a, b), in float for the narrow floats where op takes floats: one rounding.
-template <class T, class Op> constexpr T combine(Op const& op, T const& a, T const& b) noexcept {
+template <class T, class Op>
+constexpr T combine(Op const& op, T const& a, T const& b) noexcept {
   using A = accumulator_t<T>;
   if constexpr (folds<Op, A>)
     return static_cast<T>(op(static_cast<A>(a), static_cast<A>(b)));
@@ -50,7 +55,7 @@ template <class T, class Op>
 
 template <class T, class Op>
 void fold_range(void const* op, std::byte* out, std::byte const* a, std::byte const* b, std::size_t count) noexcept {
-  Op const own = *static_cast<Op const*>(op); // stores to out cannot change it, as far as the compiler knows
+  Op const own = *static_cast<Op const*>(op);  // stores to out cannot change it, as far as the compiler knows
   // The same loop three times, because a compiler that sees two equal pointers vectorises, and one that has to check
   // them for overlap at run time does not.
   if (out == a) return fold_each<T>(own, out, out, b, count);
@@ -65,7 +70,8 @@ void map_range(std::byte* out, std::byte const* in, std::size_t count, F const& 
 }
 
 /// out[i] = Out(in[i]): from T to a wider type that it is folded in, and back.
-template <class Out, class In> void convert_range(std::byte* out, std::byte const* in, std::size_t count) noexcept {
+template <class Out, class In>
+void convert_range(std::byte* out, std::byte const* in, std::size_t count) noexcept {
   map_range<Out, In>(out, in, count, [](In const& value) noexcept { return static_cast<Out>(value); });
 }
 
@@ -90,12 +96,13 @@ void scale_range(F factor, std::byte* out, std::byte const* in, std::size_t coun
   prepare_range<T>(premul_sum(factor), out, in, count);
 }
 
-} // namespace detail
+}  // namespace detail
 
 /// The reduction of T with op, which must outlive it. Refuses at compile time, in a sentence, what cannot be reduced.
-template <class T, class Op> reduction make_reduction(Op const& op) noexcept {
+template <class T, class Op>
+reduction make_reduction(Op const& op) noexcept {
   detail::check_reduction<T, Op>();
   return {sizeof(T), detail::fold_range<T, Op>, &op};
 }
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/branch_free.hpp>
 #include <rondo/reduce_op.hpp>
 
 #include <bit>
@@ -15,7 +16,8 @@ namespace detail {
 
 /// Where sums and products of T wrap without undefined behaviour: unsigned, and not narrower than unsigned, because
 /// the product of two std::uint16_t would be a signed int.
-template <class T> using wrapping = std::conditional_t<(sizeof(T) > sizeof(unsigned)), std::uint64_t, unsigned>;
+template <class T>
+using wrapping = std::conditional_t<(sizeof(T) > sizeof(unsigned)), std::uint64_t, unsigned>;
 
 template <class T>
 concept wraps = std::integral<T> && sizeof(T) <= sizeof(std::uint64_t);
@@ -25,20 +27,21 @@ concept number = std::is_arithmetic_v<T> || is_small_float<T>;
 
 /// The lesser, or greater, of two floats in the total order of IEEE 754-2019 section 5.10, except that any NaN gives
 /// the one quiet NaN. In integers, because neither -ffast-math nor flush-to-zero may change the answer.
-template <bool Greater, class F> RONDO_HD constexpr F extreme(F x, F y) noexcept {
+template <bool Greater, class F>
+RONDO_HD constexpr F extreme(F x, F y) noexcept {
   using bits = std::conditional_t<sizeof(F) == 4, std::int32_t, std::int64_t>;
   constexpr bits magnitude = std::numeric_limits<bits>::max();
   constexpr bits infinity = std::bit_cast<bits>(std::numeric_limits<F>::infinity());
   constexpr bits nan = std::bit_cast<bits>(std::numeric_limits<F>::quiet_NaN());
-  constexpr int sign = sizeof(F) * 8 - 1;
   bits const a = std::bit_cast<bits>(x), b = std::bit_cast<bits>(y);
-  bits const a_key = a ^ (a >> sign & magnitude), b_key = b ^ (b >> sign & magnitude);
-  bits const chosen = (Greater ? a_key > b_key : a_key < b_key) ? a : b;
-  bool const unordered = (a & magnitude) > infinity || (b & magnitude) > infinity;
-  return std::bit_cast<F>(unordered ? nan : chosen);
+  bits const a_key = a ^ (negative(a) & magnitude), b_key = b ^ (negative(b) & magnitude);
+  bits const chosen = select(Greater ? less(b_key, a_key) : less(a_key, b_key), a, b);
+  bits const unordered = negative((infinity - (a & magnitude)) | (infinity - (b & magnitude)));
+  return std::bit_cast<F>(select(unordered, nan, chosen));
 }
 
-template <bool Greater> struct extreme_op {
+template <bool Greater>
+struct extreme_op {
   static constexpr bool commutative = true;
   static constexpr std::string_view name = Greater ? "max" : "min";
 
@@ -54,7 +57,7 @@ template <bool Greater> struct extreme_op {
   }
 };
 
-} // namespace detail
+}  // namespace detail
 
 /// a + b. Integers wrap. A user type's operator+ must commute.
 struct sum_op {
@@ -76,7 +79,8 @@ struct prod_op {
   static constexpr bool commutative = true;
   static constexpr std::string_view name = "prod";
 
-  template <detail::number T> RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
+  template <detail::number T>
+  RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
     if constexpr (detail::wraps<T>)
       return static_cast<T>(static_cast<detail::wrapping<T>>(a) * static_cast<detail::wrapping<T>>(b));
     else
@@ -92,7 +96,8 @@ struct avg_op {
   static constexpr bool commutative = true;
   static constexpr std::string_view name = "avg";
 
-  template <class T> using wide_t = mean_accumulator_t<T>;
+  template <class T>
+  using wide_t = mean_accumulator_t<T>;
 
   template <class T>
   requires std::invocable<sum_op, T const&, T const&> RONDO_HD constexpr T operator()(T const& a,
@@ -100,7 +105,8 @@ struct avg_op {
     return sum_op{}(a, b);
   }
 
-  template <class T> RONDO_HD static constexpr T finish(wide_t<T> const& total, int ranks) noexcept {
+  template <class T>
+  RONDO_HD static constexpr T finish(wide_t<T> const& total, int ranks) noexcept {
     if constexpr (detail::number<T>)
       return static_cast<T>(total / static_cast<wide_t<T>>(ranks));
     else
@@ -109,7 +115,8 @@ struct avg_op {
 };
 
 /// The sum of factor * contribution. The factor may differ between ranks.
-template <detail::number F> struct premul_sum_op {
+template <detail::number F>
+struct premul_sum_op {
   static constexpr bool commutative = true;
   static constexpr std::string_view name = "premul_sum";
 
@@ -120,7 +127,8 @@ template <detail::number F> struct premul_sum_op {
   }
 
   /// factor * value, rounded once: the factor is converted to accumulator_t<T> first.
-  template <class T> RONDO_HD constexpr T prepare(T const& value) const noexcept {
+  template <class T>
+  RONDO_HD constexpr T prepare(T const& value) const noexcept {
     static_assert(!std::integral<T> || std::integral<F>,
                   "a fraction of an integer is none: give premul_sum an integer factor, or reduce floats");
     if constexpr (std::integral<T>)
@@ -139,7 +147,8 @@ struct bit_and_op {
   static constexpr bool commutative = true, bitwise = true;
   static constexpr std::string_view name = "bit_and";
 
-  template <std::integral T> RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
+  template <std::integral T>
+  RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
     return static_cast<T>(a & b);
   }
 };
@@ -149,7 +158,8 @@ struct bit_or_op {
   static constexpr bool commutative = true, bitwise = true;
   static constexpr std::string_view name = "bit_or";
 
-  template <std::integral T> RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
+  template <std::integral T>
+  RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
     return static_cast<T>(a | b);
   }
 };
@@ -159,7 +169,8 @@ struct bit_xor_op {
   static constexpr bool commutative = true, bitwise = true;
   static constexpr std::string_view name = "bit_xor";
 
-  template <std::integral T> RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
+  template <std::integral T>
+  RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
     return static_cast<T>(a ^ b);
   }
 };
@@ -169,7 +180,8 @@ struct logical_and_op {
   static constexpr bool commutative = true;
   static constexpr std::string_view name = "logical_and";
 
-  template <detail::number T> RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
+  template <detail::number T>
+  RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
     return static_cast<T>((a != 0) & (b != 0));
   }
 };
@@ -179,7 +191,8 @@ struct logical_or_op {
   static constexpr bool commutative = true;
   static constexpr std::string_view name = "logical_or";
 
-  template <detail::number T> RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
+  template <detail::number T>
+  RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
     return static_cast<T>((a != 0) | (b != 0));
   }
 };
@@ -189,7 +202,8 @@ struct logical_xor_op {
   static constexpr bool commutative = true;
   static constexpr std::string_view name = "logical_xor";
 
-  template <detail::number T> RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
+  template <detail::number T>
+  RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
     return static_cast<T>((a != 0) != (b != 0));
   }
 };
@@ -211,6 +225,9 @@ inline constexpr logical_and_op logical_and{};
 inline constexpr logical_or_op logical_or{};
 inline constexpr logical_xor_op logical_xor{};
 
-template <detail::number F> constexpr premul_sum_op<F> premul_sum(F factor) noexcept { return {factor}; }
+template <detail::number F>
+constexpr premul_sum_op<F> premul_sum(F factor) noexcept {
+  return {factor};
+}
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0

@@ -31,7 +31,7 @@ concept named = requires {
   { Op::name } -> std::convertible_to<std::string_view>;
 };
 
-} // namespace detail
+}  // namespace detail
 
 /// An operation that merges two elements: op(a, b), without exceptions, associative up to rounding.
 ///
@@ -43,11 +43,14 @@ concept reduce_op = element<T> && std::copy_constructible<Op> &&
 
 /// Whether op(a, b) == op(b, a), bit for bit: `Op::commutative` where it exists. Other callables keep the order of
 /// ranks.
-template <class Op> inline constexpr bool is_commutative_v = false;
-template <detail::says_commutative Op> inline constexpr bool is_commutative_v<Op> = Op::commutative;
+template <class Op>
+inline constexpr bool is_commutative_v = false;
+template <detail::says_commutative Op>
+inline constexpr bool is_commutative_v<Op> = Op::commutative;
 
 /// A callable that is declared to be commutative.
-template <class F> struct commutative_op {
+template <class F>
+struct commutative_op {
   static constexpr bool commutative = true;
 
   template <class A, class B>
@@ -60,12 +63,19 @@ template <class F> struct commutative_op {
 };
 
 /// Declares that function(a, b) and function(b, a) are the same bits, which opens it to algorithms that reorder ranks.
-template <class F> constexpr commutative_op<F> commutative(F function) { return {std::move(function)}; }
+template <class F>
+constexpr commutative_op<F> commutative(F function) {
+  return {std::move(function)};
+}
 
 /// What a collective has to do around the folding of T with Op.
-template <class Op, class T> struct op_traits {
+template <class Op, class T>
+struct op_traits {
  private:
-  template <class O> struct wide_of { using type = T; };
+  template <class O>
+  struct wide_of {
+    using type = T;
+  };
   template <class O>
     requires requires { typename O::template wide_t<T>; }
   struct wide_of<O> {
@@ -91,7 +101,8 @@ template <class Op, class T> struct op_traits {
 
 /// A name of at most 15 characters, the same for the same operation on every rank: "sum", …, else the name of the class
 /// or "lambda_" and a hash: ranks must be built alike.
-template <class Op> std::string_view op_name() {
+template <class Op>
+std::string_view op_name() {
   if constexpr (detail::named<Op>) {
     return Op::name;
   } else if constexpr (detail::spelled<Op>().find("lambda") != std::string_view::npos) {
@@ -106,7 +117,8 @@ template <class Op> std::string_view op_name() {
 namespace detail {
 
 /// Refuses what cannot be reduced, in a sentence. Every collective that folds asks this first.
-template <class T, class Op> consteval void check_reduction() {
+template <class T, class Op>
+consteval void check_reduction() {
   using A = accumulator_t<T>;
   static_assert(element<T>,
                 "rondo moves elements as bytes: make the type trivially copyable, or send plain values instead");
@@ -124,6 +136,6 @@ template <class T, class Op> consteval void check_reduction() {
                 "the operation does not return an element: make its result convertible to the element type");
 }
 
-} // namespace detail
+}  // namespace detail
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/config.hpp>
+#include <rondo/detail/branch_free.hpp>
 
 #include <bit>
 #include <climits>
@@ -42,16 +43,16 @@ template <std::unsigned_integral Bits, int Exponent, int Mantissa, bool Infinite
     std::int32_t const magnitude = bits & 0x7fffffff;
     std::int32_t const odd = (magnitude >> shift) & 1;
     std::int32_t rounded = (magnitude - rebias + (1 << (shift - 1)) - 1 + odd) >> shift;
-    rounded = rounded < infinity ? rounded : infinity;
+    rounded = select(less(rounded, infinity), rounded, infinity);
     if constexpr (rebias != 0) {
       // The last place of this power of two is the smallest subnormal, so that the adder rounds for us.
       constexpr std::int32_t anchor = (127 + 24 - bias - Mantissa) << 23;
       constexpr std::int32_t smallest_normal = rebias + (1 << 23);
-      std::int32_t const clamped = magnitude < smallest_normal ? magnitude : smallest_normal;
+      std::int32_t const clamped = select(less(magnitude, smallest_normal), magnitude, smallest_normal);
       float const sum = std::bit_cast<float>(clamped) + std::bit_cast<float>(anchor);
-      rounded = magnitude < smallest_normal ? std::bit_cast<std::int32_t>(sum) - anchor : rounded;
+      rounded = select(less(magnitude, smallest_normal), std::bit_cast<std::int32_t>(sum) - anchor, rounded);
     }
-    rounded = magnitude > float_infinity ? quiet_nan : rounded;
+    rounded = select(less(float_infinity, magnitude), quiet_nan, rounded);
     return static_cast<Bits>(rounded | (bits >> 31 & (magnitude_mask + 1)));
   }
 
@@ -63,7 +64,8 @@ template <std::unsigned_integral Bits, int Exponent, int Mantissa, bool Infinite
       constexpr float smallest = std::bit_cast<float>((127 + 1 - bias - Mantissa) << 23);
       std::int32_t const subnormal = std::bit_cast<std::int32_t>(static_cast<float>(magnitude) * smallest);
       std::int32_t const special = Infinite ? wide | float_infinity : float_infinity | 1 << 22;
-      wide = magnitude < 1 << Mantissa ? subnormal : magnitude < infinity ? wide + rebias : special;
+      wide = select(less(magnitude, infinity), wide + rebias, special);
+      wide = select(less(magnitude, 1 << Mantissa), subnormal, wide);
     }
     return std::bit_cast<float>(wide | sign);
   }
@@ -71,7 +73,7 @@ template <std::unsigned_integral Bits, int Exponent, int Mantissa, bool Infinite
   Bits bits_;
 };
 
-} // namespace rondo::inline v0::detail
+}  // namespace rondo::inline v0::detail
 
 /// The full set of std::numeric_limits; for formats without infinity, infinity() is the quiet NaN.
 template <class Bits, int Exponent, int Mantissa, bool Infinite>
