@@ -25,8 +25,7 @@ namespace rondo::inline v0 {
 
 namespace detail {
 
-/// Runs `s` for a collective over blocks: has and wants are functions of (rank, owner of the chunk, place in its
-/// block).
+/// Runs `s` for a collective over blocks: has(rank, owner of a chunk), wants(rank, chunk, its owner).
 template <proof P, schedule S, class Has, class Wants>
 constexpr verdict verify_blocks(S const& s, Has has, Wants wants) {
   if (!well_shaped(s, 1) || s.chunks() % s.ranks()) return {flaw::bad_shape};
