@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what is missing (Debian 12, as root), builds build/release/bench/rondo, and compares everything that this machine
-# offers: a table here and report.html.
+# Installs what is missing (Debian 12, as root), builds build/release/bench/rondo, and compares every algorithm over every
+# interconnect of this machine: a table here, and report.html.
 #
-#   bench/run.sh                  about as long as it takes to fetch a coffee
+#   bench/run.sh                  all of it, in less than 10 minutes
 #   bench/run.sh --build-only     stops after the build
 #   bench/run.sh ARGUMENTS …      go to `rondo compare`
 set -euo pipefail

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Counts the cases of `meson test` runs: count.py BUILD_FOLDER…
 
-Prints what failed and, as the last line, "N passed, N failed". A GoogleTest case is a case, and so is a line of TAP; any
-other test is one case. A program that crashes, times out or does not start is a failure on top of what it had finished.
+Prints what failed and, as the last line, "N passed, N failed". A GoogleTest case is a case, and so is a line of TAP;
+any other test is one case. A program that crashes, times out or does not start is a failure on top of what it had
+finished.
 """
 
 import json
@@ -14,6 +15,7 @@ import xml.etree.ElementTree
 started = re.compile(r"^\[ RUN      \] (\S+)", re.M)
 passed = re.compile(r"^\[       OK \] (\S+)", re.M)
 failed = re.compile(r"^\[  FAILED  \] (\S+?),? .*\(\d+ ms\)", re.M)
+skipped = re.compile(r"^\[  SKIPPED \] (\S+)", re.M)
 tap = re.compile(r"^(not )?ok \d+(?: - )?(.*)", re.M)
 
 
@@ -26,13 +28,14 @@ def gtest_cases(report):
 
 def cases(test, folder):
     """(name, passed) of each case of one test."""
-    said, report = test.get("stdout", ""), folder / f"{test['name']}.xml"
+    said = test.get("stdout", "")
+    report = folder / f"{test['name'].split(' / ')[-1]}.xml"  # Meson puts "suite / " before some names
     if report.exists():
         found = list(gtest_cases(report))
     elif started.search(said):  # it never came to its end: what it printed tells how far
         good, bad = set(passed.findall(said)), set(failed.findall(said))
         found = [(name, True) for name in good] + [(name, False) for name in bad]
-        found += [(f"{name} (did not end)", False) for name in set(started.findall(said)) - good - bad]
+        found += [(f"{name} (did not end)", False) for name in set(started.findall(said)) - good - bad - set(skipped.findall(said))]
     else:
         found = [(name, not wrong) for wrong, name in tap.findall(said) if "# SKIP" not in name]
     if test["result"] == "OK":
@@ -45,11 +48,10 @@ def cases(test, folder):
 def main():
     good, bad = 0, []
     for folder in map(pathlib.Path, sys.argv[1:]):
-        log = folder / "meson-logs" / "testlog.json"
-        if not log.exists():
+        logs = sorted((folder / "meson-logs").glob("testlog*.json"))  # its name holds that of the test setup
+        if not logs:
             bad.append(f"{folder.name}: did not build, or ran no test")
-            continue
-        for test in map(json.loads, log.read_text().splitlines()):
+        for test in (json.loads(line) for log in logs for line in log.read_text().splitlines()):
             for name, success in cases(test, folder):
                 good += success
                 if not success:

@@ -27,7 +27,7 @@ folders=()
 check() {
   local folder=build/$1 setup=$2 && shift 2
   folders+=("$folder")
-  rm -f "$folder"/*.xml "$folder"/meson-logs/testlog.json
+  rm -f "$folder"/*.xml "$folder"/meson-logs/testlog*.json
   # shellcheck disable=SC2086 # several arguments
   if [[ ! -f $folder/build.ninja ]]; then meson setup "$folder" -Dwerror=true $setup; fi &&
     meson compile -C "$folder" -j "$(nproc)" &&
