@@ -34,8 +34,9 @@ def cases(test, folder):
         found = list(gtest_cases(report))
     elif started.search(said):  # it never came to its end: what it printed tells how far
         good, bad = set(passed.findall(said)), set(failed.findall(said))
+        open_ = set(started.findall(said)) - good - bad - set(skipped.findall(said))
         found = [(name, True) for name in good] + [(name, False) for name in bad]
-        found += [(f"{name} (did not end)", False) for name in set(started.findall(said)) - good - bad - set(skipped.findall(said))]
+        found += [(f"{name} (did not end)", False) for name in open_]
     else:
         found = [(name, not wrong) for wrong, name in tap.findall(said) if "# SKIP" not in name]
     if test["result"] == "OK":
