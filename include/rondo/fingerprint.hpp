@@ -23,12 +23,12 @@ constexpr short_name to_short_name(std::string_view text) noexcept {
 /// What a rank believes that it is calling. Travels in front of the first bytes that two ranks exchange in a
 /// collective, so that a disagreement becomes an error that names both calls, without a message of its own.
 struct fingerprint {
-  std::uint64_t sequence = 0; ///< number of the collective on its communicator, from 1; per pair for send and receive
-  std::uint64_t count = 0;    ///< elements
-  std::uint64_t shape = 0;    ///< hash of whatever else must agree: block sizes, scale factors
+  std::uint64_t sequence = 0;  ///< number of the collective on its communicator, from 1; 0 for send and receive
+  std::uint64_t count = 0;     ///< elements
+  std::uint64_t shape = 0;     ///< hash of whatever else must agree: block sizes, scale factors
   std::int32_t root = nobody;
-  std::uint16_t collective = 0; ///< value of rondo::collective
-  std::uint8_t algorithm = 0;   ///< value of rondo::algorithm
+  std::uint16_t collective = 0;  ///< value of rondo::collective
+  std::uint8_t algorithm = 0;    ///< value of rondo::algorithm
   std::uint8_t ordered = 0;
   short_name type{};
   short_name op{};
@@ -37,4 +37,4 @@ struct fingerprint {
 };
 static_assert(sizeof(fingerprint) == 64 && std::has_unique_object_representations_v<fingerprint>);
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0

@@ -19,7 +19,7 @@ namespace rondo::inline v0 {
 /// ranks: failed() turns true on each of them within a second, and verdict() is the same everywhere. Waiting code only
 /// polls the flag; a group keeps its own watch over its peers and needs no call to notice that one died.
 class group {
-public:
+ public:
   using clock = std::chrono::steady_clock;
 
   virtual ~group() = default;
@@ -42,6 +42,9 @@ public:
   /// one. Returns when the verdict is known here, at most about a second later.
   virtual void report(failure why) noexcept = 0;
 
+  /// True if `rank` is known to have left in good order: it will send nothing more.
+  virtual bool departed(rank_t rank) const noexcept = 0;
+
   /// True once a verdict is known here. One relaxed load, for spinning.
   bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
@@ -56,7 +59,7 @@ public:
   void entered(std::uint64_t sequence) noexcept { entered_.store(sequence, std::memory_order_relaxed); }
   void finished(std::uint64_t sequence) noexcept { finished_.store(sequence, std::memory_order_relaxed); }
 
-protected:
+ protected:
   group(rank_t rank, int size) noexcept : rank_(rank), size_(size) {}
 
   /// Adopts the verdict unless there is one.
@@ -70,7 +73,7 @@ protected:
   std::uint64_t entered() const noexcept { return entered_.load(std::memory_order_relaxed); }
   std::uint64_t finished() const noexcept { return finished_.load(std::memory_order_relaxed); }
 
-private:
+ private:
   rank_t rank_;
   int size_;
   mutable std::mutex mutex_;
@@ -79,4 +82,4 @@ private:
   std::atomic<std::uint64_t> entered_{0}, finished_{0};
 };
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0

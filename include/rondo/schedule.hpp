@@ -25,15 +25,15 @@ namespace rondo::inline v0 {
 template <class S>
 concept schedule = std::is_trivially_copyable_v<S> && requires(S const s, rank_t r, int i) {
   { s.ranks() }
-  noexcept->std::same_as<int>; // world size
+  noexcept->std::same_as<int>;  // world size
   { s.chunks() }
-  noexcept->std::same_as<int>; // pieces that the buffer is cut into
+  noexcept->std::same_as<int>;  // pieces that the buffer is cut into
   { s.rounds() }
-  noexcept->std::same_as<int>; // the same number for every rank
+  noexcept->std::same_as<int>;  // the same number for every rank
   { s.period() }
-  noexcept->std::same_as<int>; // 1 … max(1, rounds())
+  noexcept->std::same_as<int>;  // 1 … max(1, rounds())
   { s.at(r, i) }
   noexcept->std::same_as<step>;
 };
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0

@@ -37,4 +37,4 @@ concept transport = requires(X x, X const cx, rank_t peer, std::span<std::byte c
   { x.wait(patience) } -> std::same_as<void>;
 };
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0

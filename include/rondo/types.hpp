@@ -23,9 +23,9 @@ struct slice {
 
 /// What an arriving slice does to the one already here.
 enum class merge : std::uint8_t {
-  overwrite, ///< mine = theirs
-  fold,      ///< mine = op(mine, theirs)
-  fold_front ///< mine = op(theirs, mine): for senders that come before this rank in the order of the operands
+  overwrite,  ///< mine = theirs
+  fold,       ///< mine = op(mine, theirs)
+  fold_front  ///< mine = op(theirs, mine): for senders that come before this rank in the order of the operands
 };
 
 /// One round of one rank: send `out` to `to` while receiving `in` from `from`. Pure data, no pointers.
@@ -37,10 +37,10 @@ struct step {
   rank_t from = nobody;
   slice in{};
   merge how = merge::overwrite;
-  bool keep = true; ///< false: after the merge the slice is only sent on, in the next round, and its place is free
-  bool completes = false; ///< the merge makes the slice final: every contribution is in, folded by this rank itself
+  bool keep = true;  ///< false: after the merge the slice is only sent on, in the next round, and its place is free
+  bool completes = false;  ///< the merge makes the slice final: every contribution is in, folded by this rank itself
 
   friend constexpr bool operator==(step const&, step const&) = default;
 };
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0

@@ -18,7 +18,7 @@ inline void relax() noexcept {
 ///
 /// With more ranks than cores spinning only keeps the others from running, so none is done.
 class backoff {
-public:
+ public:
   using clock = std::chrono::steady_clock;
 
   explicit backoff(bool crowded) noexcept : spins_left_(crowded ? 0 : spins), crowded_(crowded) {}
@@ -44,14 +44,14 @@ public:
     yields_left_ = yields;
   }
 
-private:
-  static constexpr int spins = 2000; // some 20-50 us: more than a hop, about what a sleep and a wake-up take
+ private:
+  static constexpr int spins = 2000;  // some 20-50 us: more than a hop, about what a sleep and a wake-up take
   static constexpr int yields = 50;
-  static constexpr std::chrono::milliseconds longest_sleep{50}; // verdicts and deadlines are looked at this often
+  static constexpr std::chrono::milliseconds longest_sleep{50};  // verdicts and deadlines are looked at this often
 
   int spins_left_;
   int yields_left_ = yields;
   bool crowded_;
 };
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0

@@ -18,7 +18,7 @@ namespace rondo::inline v0::detail {
 /// The ringer pays one load of a shared line. That a ring is never missed is left to the sleeper: it announces itself,
 /// makes every other core pass a barrier (membarrier), and only then looks at its streams for the last time.
 class bell {
-public:
+ public:
   /// Must have been called in a process before it rings or sleeps.
   static bool prepare() noexcept {
     static bool const ready = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
@@ -33,7 +33,8 @@ public:
   }
 
   /// Sleeps until the bell rings or `patience` is over, unless `stirred()` says that something has happened already.
-  template <class Stirred> void sleep(std::chrono::nanoseconds patience, Stirred&& stirred) noexcept {
+  template <class Stirred>
+  void sleep(std::chrono::nanoseconds patience, Stirred&& stirred) noexcept {
     std::uint32_t const before = rung_.load(std::memory_order_acquire);
     sleeping_.store(1, std::memory_order_seq_cst);
     if (!prepare() || ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0)
@@ -47,11 +48,11 @@ public:
     sleeping_.store(0, std::memory_order_relaxed);
   }
 
-private:
-  static constexpr std::chrono::milliseconds without_barrier{1}; // a ring may be missed then: look again soon
+ private:
+  static constexpr std::chrono::milliseconds without_barrier{1};  // a ring may be missed then: look again soon
 
   alignas(line_pair) std::atomic<std::uint32_t> sleeping_{0};
   std::atomic<std::uint32_t> rung_{0};
 };
 
-} // namespace rondo::inline v0::detail
+}  // namespace rondo::inline v0::detail

@@ -24,7 +24,7 @@ inline constexpr std::size_t publish_bytes = std::size_t{16} << 10;
 
 /// The writing end. `data` is mapped twice in a row (see map_mirrored), so that every run of bytes is contiguous.
 class ring_writer {
-public:
+ public:
   ring_writer() = default;
   ring_writer(ring_counters& shared, std::byte* data, std::size_t capacity) noexcept
       : shared_(&shared), data_(data), capacity_(capacity) {}
@@ -45,7 +45,7 @@ public:
     return room;
   }
 
-private:
+ private:
   ring_counters* shared_ = nullptr;
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;
@@ -54,7 +54,7 @@ private:
 
 /// The reading end.
 class ring_reader {
-public:
+ public:
   ring_reader() = default;
   ring_reader(ring_counters& shared, std::byte const* data, std::size_t capacity) noexcept
       : shared_(&shared), data_(data), capacity_(capacity) {}
@@ -84,11 +84,11 @@ public:
     return done;
   }
 
-private:
+ private:
   ring_counters* shared_ = nullptr;
   std::byte const* data_ = nullptr;
   std::size_t capacity_ = 0;
   std::uint64_t written_ = 0, consumed_ = 0;
 };
 
-} // namespace rondo::inline v0::detail
+}  // namespace rondo::inline v0::detail

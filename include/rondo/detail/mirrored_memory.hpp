@@ -14,7 +14,7 @@ namespace rondo::inline v0::detail {
 
 /// A mapping that is unmapped with its owner.
 class mapping {
-public:
+ public:
   mapping() = default;
   mapping(std::byte* data, std::size_t bytes) noexcept : data_(data), bytes_(bytes) {}
   mapping(mapping&& other) noexcept
@@ -31,7 +31,7 @@ public:
   std::byte* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return bytes_; }
 
-private:
+ private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
@@ -57,4 +57,4 @@ inline mapping map_mirrored(int fd, std::size_t offset, std::size_t bytes) {
   return whole;
 }
 
-} // namespace rondo::inline v0::detail
+}  // namespace rondo::inline v0::detail

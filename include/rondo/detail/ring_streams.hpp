@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/detail/bell.hpp>
+#include <rondo/detail/by_rank.hpp>
 #include <rondo/detail/byte_ring.hpp>
 #include <rondo/detail/mirrored_memory.hpp>
 #include <rondo/types.hpp>
@@ -19,7 +20,7 @@ namespace rondo::inline v0::detail {
 /// How the inbox of a rank is laid out: a bell, then the counters of one ring per peer, then their bytes.
 struct inbox_layout {
   int ranks;
-  std::size_t capacity; ///< bytes of each ring: a power of two, at least a page
+  std::size_t capacity;  ///< bytes of each ring: a power of two, at least a page
 
   static constexpr std::size_t page = 4096;
 
@@ -40,25 +41,21 @@ struct inbox_layout {
 
 /// Byte streams through memory that all ranks share: one ring per ordered pair, in the inbox of its reader.
 class ring_streams {
-  template <class Sequence> static decltype(auto) at(Sequence&& s, rank_t q) noexcept {
-    return s[static_cast<std::size_t>(q)];
-  }
-
-public:
+ public:
   /// `inboxes` are files of layout.bytes() zero bytes each, by rank; they may be closed afterwards.
   ring_streams(rank_t rank, inbox_layout layout, std::span<int const> inboxes) : rank_(rank), layout_(layout) {
     static_assert(sizeof(bell) <= line_pair);
     bell::prepare();
-    for (rank_t q = 0; q < layout.ranks; ++q) heads_.push_back(map_shared(at(inboxes, q), 0, layout.head_bytes()));
+    for (rank_t q = 0; q < layout.ranks; ++q) heads_.push_back(map_shared(by_rank(inboxes, q), 0, layout.head_bytes()));
     for (rank_t q = 0; q < layout.ranks; ++q) {
       if (q == rank) {
         writers_.emplace_back();
         readers_.emplace_back();
         continue;
       }
-      auto& theirs = rings_.emplace_back(map_mirrored(at(inboxes, q), layout.data_at(q, rank), layout.capacity));
+      auto& theirs = rings_.emplace_back(map_mirrored(by_rank(inboxes, q), layout.data_at(q, rank), layout.capacity));
       writers_.emplace_back(counters(q, rank), theirs.data(), layout.capacity);
-      auto& mine = rings_.emplace_back(map_mirrored(at(inboxes, rank), layout.data_at(rank, q), layout.capacity));
+      auto& mine = rings_.emplace_back(map_mirrored(by_rank(inboxes, rank), layout.data_at(rank, q), layout.capacity));
       readers_.emplace_back(counters(rank, q), mine.data(), layout.capacity);
     }
   }
@@ -67,22 +64,22 @@ public:
   int size() const noexcept { return layout_.ranks; }
 
   std::size_t write(rank_t peer, std::span<std::byte const> bytes, bool more) noexcept {
-    std::size_t const n = at(writers_, peer).write(bytes, more);
+    std::size_t const n = by_rank(writers_, peer).write(bytes, more);
     if (n != 0 && !more) bell_of(peer).ring();
     return n;
   }
 
   std::span<std::byte const> readable(rank_t peer, std::size_t need) noexcept {
-    return at(readers_, peer).readable(need);
+    return by_rank(readers_, peer).readable(need);
   }
 
   void consume(rank_t peer, std::size_t n) noexcept {
-    at(readers_, peer).consume(n);
+    by_rank(readers_, peer).consume(n);
     bell_of(peer).ring();
   }
 
   std::size_t read(rank_t peer, std::span<std::byte> into) noexcept {
-    std::size_t const n = at(readers_, peer).read(into);
+    std::size_t const n = by_rank(readers_, peer).read(into);
     if (n != 0) bell_of(peer).ring();
     return n;
   }
@@ -91,13 +88,13 @@ public:
     bell_of(rank_).sleep(patience, [this] { return std::exchange(seen_, traffic()) != seen_; });
   }
 
-private:
+ private:
   /// A rank constructs nothing: zero bytes are an empty ring and a silent bell, whoever comes first.
   ring_counters& counters(rank_t owner, rank_t peer) const noexcept {
-    return *std::launder(reinterpret_cast<ring_counters*>(at(heads_, owner).data() + layout_.counters_at(peer)));
+    return *std::launder(reinterpret_cast<ring_counters*>(by_rank(heads_, owner).data() + layout_.counters_at(peer)));
   }
   bell& bell_of(rank_t owner) const noexcept {
-    return *std::launder(reinterpret_cast<bell*>(at(heads_, owner).data()));
+    return *std::launder(reinterpret_cast<bell*>(by_rank(heads_, owner).data()));
   }
 
   /// Changes whenever a peer has written to this rank or consumed from it.
@@ -118,4 +115,4 @@ private:
   std::uint64_t seen_ = 0;
 };
 
-} // namespace rondo::inline v0::detail
+}  // namespace rondo::inline v0::detail

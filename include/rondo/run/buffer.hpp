@@ -1,5 +1,7 @@
 #pragma once
 
+#include <rondo/types.hpp>
+
 #include <cstddef>
 #include <vector>
 
@@ -12,15 +14,23 @@ namespace rondo::inline v0::run {
 struct chunk {
   std::byte const* source = nullptr;
   std::byte* home = nullptr;
-  std::size_t count = 0; ///< elements
+  std::size_t count = 0;  ///< elements
 };
+
+/// Do two slices of a buffer of `chunks` chunks share one?
+constexpr bool overlap(slice a, slice b, int chunks) noexcept {
+  if (a.count == 0 || b.count == 0) return false;
+  int const ab = b.first >= a.first ? b.first - a.first : b.first - a.first + chunks;
+  int const ba = ab == 0 ? 0 : chunks - ab;
+  return ab < a.count || ba < b.count;
+}
 
 /// The chunks of a collective call, in the order of the schedule.
 using chunk_list = std::vector<chunk>;
 
 /// What the executor does to elements, free of their type.
 struct arithmetic {
-  std::size_t element = 1; ///< bytes of one element
+  std::size_t element = 1;  ///< bytes of one element
 
   /// out[i] = op(a[i], b[i]) for `count` elements of any alignment; `out` may be `a` or `b`. Null for pure movement.
   void (*fold)(void const* op, std::byte* out, std::byte const* a, std::byte const* b, std::size_t count) = nullptr;
@@ -28,7 +38,7 @@ struct arithmetic {
   /// Applied once to every element that a merge completes. Null for none.
   void (*finish)(void const* op, std::byte* data, std::size_t count) = nullptr;
 
-  void const* op = nullptr; ///< first argument of both
+  void const* op = nullptr;  ///< first argument of both
 };
 
-} // namespace rondo::inline v0::run
+}  // namespace rondo::inline v0::run

@@ -14,12 +14,11 @@ enum class direction : bool { send, receive };
 /// The buffer is cut into segments; segment k starts k * period() ticks after the first. At one tick older segments
 /// come first. Both ends of a pair of ranks walk through their common messages in the same order, since rounds are
 /// global.
-template <schedule S, direction Way> class cursor {
-public:
+template <schedule S, direction Way>
+class cursor {
+ public:
   cursor(S s, rank_t rank, int segments) noexcept
-      : schedule_(s), rank_(rank), segments_(segments), period_(std::max(1, s.period())) {
-    tick_ = -1;
-    segment_ = segments;
+      : schedule_(s), rank_(rank), segments_(segments), rounds_(s.rounds()), period_(std::max(1, s.period())) {
     next();
   }
 
@@ -50,37 +49,36 @@ public:
     index = 0;
     offset = 0;
     do {
-      if (++segment_ > last_segment()) {
-        if (++tick_ > long{segments_ - 1} * period_ + schedule_.rounds() - 1) {
+      if (++segment_ > newest_) {
+        ++tick_;
+        if (newest_ + 1 < segments_ && tick_ == start_of(newest_ + 1)) ++newest_;
+        if (tick_ == start_of(oldest_) + rounds_ && ++oldest_ == segments_) {
           done_ = true;
           return;
         }
-        segment_ = first_segment();
+        segment_ = oldest_;
+        if (segment_ > newest_) continue;
       }
       step_ = schedule_.at(rank_, round());
     } while (peer() == nobody);
   }
 
-  int index = 0;          ///< chunks of the message that are done
-  std::size_t offset = 0; ///< bytes of the current chunk that are done
+  int index = 0;           ///< chunks of the message that are done
+  std::size_t offset = 0;  ///< bytes of the current chunk that are done
 
-private:
-  int last_segment() const noexcept {
-    return tick_ < 0 ? -1 : static_cast<int>(std::min(long{segments_ - 1}, tick_ / period_));
-  }
-  int first_segment() const noexcept {
-    long const late = tick_ - schedule_.rounds() + 1;
-    return late <= 0 ? 0 : static_cast<int>((late + period_ - 1) / period_);
-  }
+ private:
+  long start_of(int segment) const noexcept { return long{segment} * period_; }
 
   S schedule_;
   rank_t rank_;
   int segments_;
+  int rounds_;
   int period_;
-  long tick_ = 0;
+  int oldest_ = 0, newest_ = -1;  // segments that are under way at this tick
+  long tick_ = -1;
   int segment_ = 0;
   step step_{};
   bool done_ = false;
 };
 
-} // namespace rondo::inline v0::run
+}  // namespace rondo::inline v0::run

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <rondo/communicator.hpp>
+#include <rondo/detail/ring_streams.hpp>
+#include <rondo/detail/shared_file.hpp>
+#include <rondo/group.hpp>
+#include <rondo/transports/in_process_group.hpp>
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace rondo::inline v0 {
+
+/// Byte streams between ranks that are threads of one process.
+class in_process : public detail::ring_streams {
+ public:
+  static constexpr std::string_view name = "in_process";
+
+  /// Connects the threads of a group. Every rank must call; blocks until all have.
+  static in_process connect(std::shared_ptr<group> const& g,
+                            group::clock::time_point deadline = group::clock::now() + std::chrono::minutes(5)) {
+    detail::inbox_layout const layout{g->size(), detail::inbox_layout::default_capacity(g->size())};
+    auto const mine = detail::make_shared_file(layout.bytes());
+    std::vector<int> inboxes;
+    std::string const process = std::to_string(::getpid());
+    for (std::string const& blob : g->exchange(std::to_string(mine.get()) + " " + process, deadline)) {
+      if (blob.substr(blob.find(' ') + 1) != process)
+        throw connect_error("in_process connects threads of one process only: use shm for processes on one host");
+      inboxes.push_back(std::stoi(blob));
+    }
+    in_process streams(g->rank(), layout, inboxes);
+    g->exchange("mapped", deadline);  // nobody closes an inbox that others have yet to map
+    return streams;
+  }
+
+  /// Runs f(communicator&) on `ranks` threads and waits for all of them; rethrows the error of the lowest rank that had
+  /// one.
+  template <class F>
+  static void run(int ranks, F&& f) {
+    auto const groups = in_process_group::make(ranks);
+    std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
+    {
+      std::vector<std::jthread> threads;
+      for (rank_t r = 0; r < ranks; ++r)
+        threads.emplace_back([&, r, g = groups[static_cast<std::size_t>(r)]]() mutable {
+          try {
+            communicator<in_process> comm(g, connect(g));
+            g.reset();
+            f(comm);
+          } catch (...) { errors[static_cast<std::size_t>(r)] = std::current_exception(); }
+        });
+    }
+    for (auto const& e : errors)
+      if (e) std::rethrow_exception(e);
+  }
+
+ private:
+  using ring_streams::ring_streams;
+};
+
+}  // namespace rondo::inline v0
