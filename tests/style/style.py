@@ -77,6 +77,19 @@ def formatted():
     return said and f"run: clang-format -i {' '.join(wrong)}\n"
 
 
+def links():
+    """Relative links of the manual lead somewhere, and every page of it can be reached from its index."""
+    pages = [path for path in files if path.suffix == ".md"]
+    targets = {page: [(page.parent / link.split("#")[0]).resolve() for link in
+                      re.findall(r"\]\((?!\w+:|#)([^)]+)\)", page.read_text())] for page in pages}
+    dead = [f"{page.relative_to(root)}: leads to {target.relative_to(root)}, which does not exist"
+            for page, found in targets.items() for target in found if not target.exists()]
+    index = root / "docs" / "README.md"
+    lost = [f"docs/README.md: does not lead to {page.relative_to(root)}" for page in pages
+            if root / "docs" in page.parents and page != index and page not in targets[index]]
+    return "\n".join(dead + lost)
+
+
 def main():
     marks = "|".join(["TO" "DO", "FIX" "ME", "XX" "X", "HA" "CK"])
     checks.report([
@@ -91,6 +104,7 @@ def main():
             r"^.{121}", [path for path in files if path.suffix in {".py", ".sh", ".build", ".txt"}], "too long")),
         ("no tabs, no trailing blanks", lambda: lines(r"\t|[ \t]$", files, "blank")),
         ("every test, bench and example is listed in a meson.build", listed),
+        ("the links of the manual lead somewhere, its index to every page", links),
         ("clang-format agrees" + ("" if shutil.which("clang-format") else " # SKIP not installed"), formatted),
     ])
 
