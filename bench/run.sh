@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing (Debian 12, as root), builds build/release/bench/rondo, and compares every algorithm over every
-# interconnect of this machine: a table here, and report.html.
+# Installs what is missing (Debian 12, as root), builds build/release/bench/rondo, and compares every algorithm over
+# every interconnect of this machine: a table here, and report.html.
 #
 #   bench/run.sh                  all of it, in less than 10 minutes
 #   bench/run.sh --build-only     stops after the build

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs what is missing (Debian 12, as root), builds and runs the tests. The last line counts them: N passed, N failed.
+# Installs what is missing (Debian 12, as root), builds and runs the tests. The last line counts: N passed, N failed.
 #
-#   tests/run.sh                  everything that runs by default, again with sanitizers
+#   tests/run.sh                  everything that runs by default, then again with sanitizers
 #   tests/run.sh --quick          without the sanitizers
-#   tests/run.sh --suite NAME …   only these suites: unit multi conformance faults headers consumers fail style examples,
-#                                 and soak, big, which nothing else runs; or sanitizers
+#   tests/run.sh --suite NAME …   only these: unit conformance multi faults headers fail consumers style examples
+#                                 sanitizers, and soak, big, which nothing else runs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ while (($#)); do
   case $1 in
     --quick) quick=yes ;;
     --suite) suites+=("${2:?--suite needs a name}") && shift ;;
-    *) sed -n '2,8s/^# \?//p' "$0" && exit 2 ;;
+    *) sed -n '2,7s/^# \?//p' tests/run.sh && exit 2 ;;
   esac
   shift
 done
