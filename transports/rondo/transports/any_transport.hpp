@@ -1,0 +1,75 @@
+#pragma once
+
+#include <rondo/transport.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace rondo::inline v0 {
+
+/// Any transport, chosen at run time: owns one and hands every call on, at the price of a virtual call. Models
+/// transport and keeps the guarantees of what is inside.
+class any_transport {
+ public:
+  template <transport X>
+    requires(!std::same_as<X, any_transport>)
+  explicit(false) any_transport(X x) : inside_(std::make_unique<model<X>>(std::move(x))) {}
+
+  /// The name of the transport inside, or an empty text if it has none.
+  std::string_view name() const noexcept { return inside_->name(); }
+
+  rank_t rank() const noexcept { return inside_->rank(); }
+  int size() const noexcept { return inside_->size(); }
+  std::size_t write(rank_t peer, std::span<std::byte const> bytes, bool more) {
+    return inside_->write(peer, bytes, more);
+  }
+  std::span<std::byte const> readable(rank_t peer, std::size_t need) { return inside_->readable(peer, need); }
+  void consume(rank_t peer, std::size_t n) { inside_->consume(peer, n); }
+  std::size_t read(rank_t peer, std::span<std::byte> bytes) { return inside_->read(peer, bytes); }
+  void wait(std::chrono::nanoseconds patience) { inside_->wait(patience); }
+
+ private:
+  struct contract {
+    virtual ~contract() = default;
+    virtual std::string_view name() const noexcept = 0;
+    virtual rank_t rank() const noexcept = 0;
+    virtual int size() const noexcept = 0;
+    virtual std::size_t write(rank_t, std::span<std::byte const>, bool) = 0;
+    virtual std::span<std::byte const> readable(rank_t, std::size_t) = 0;
+    virtual void consume(rank_t, std::size_t) = 0;
+    virtual std::size_t read(rank_t, std::span<std::byte>) = 0;
+    virtual void wait(std::chrono::nanoseconds) = 0;
+  };
+
+  template <transport X>
+  struct model final : contract {
+    explicit model(X inner) : x(std::move(inner)) {}
+
+    std::string_view name() const noexcept override {
+      if constexpr (requires { std::string_view(X::name); }) return X::name;
+      return {};
+    }
+    rank_t rank() const noexcept override { return x.rank(); }
+    int size() const noexcept override { return x.size(); }
+    std::size_t write(rank_t peer, std::span<std::byte const> bytes, bool more) override {
+      return x.write(peer, bytes, more);
+    }
+    std::span<std::byte const> readable(rank_t peer, std::size_t need) override { return x.readable(peer, need); }
+    void consume(rank_t peer, std::size_t n) override { x.consume(peer, n); }
+    std::size_t read(rank_t peer, std::span<std::byte> bytes) override { return x.read(peer, bytes); }
+    void wait(std::chrono::nanoseconds patience) override { x.wait(patience); }
+
+    X x;
+  };
+
+  std::unique_ptr<contract> inside_;
+};
+
+static_assert(transport<any_transport>);
+
+}  // namespace rondo::inline v0

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <rondo/group.hpp>
+#include <rondo/transport.hpp>
+#include <rondo/transports/tcp/mesh.hpp>
+#include <rondo/transports/tcp/stream.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <ctime>
+#include <exception>
+#include <memory>
+#include <poll.h>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace rondo::inline v0 {
+
+/// Ranks connected by TCP, each with each. Models transport; every call is made by the thread that uses it, and there
+/// are no others behind it.
+///
+/// Bytes that write() has accepted reach the peer even if this object is destroyed right after; the destructor takes at
+/// most a tenth of a second. In a forked child an inherited object can only be destroyed, which the parent does not
+/// notice.
+class tcp {
+ public:
+  static constexpr std::string_view name = "tcp";
+
+  /// Connects all ranks of the group with each other. Every rank must call; all of them succeed or throw connect_error,
+  /// which names a pair that could not be joined and the addresses that were tried. Blocks until `deadline` at the
+  /// most.
+  ///
+  /// Listens only while connecting, and drops whoever cannot prove to have been told the secret through the group. What
+  /// travels later is neither encrypted nor authenticated.
+  static tcp connect(std::shared_ptr<group> const& ranks, tcp_options const& options = {},
+                     group::clock::time_point deadline = group::clock::now() + std::chrono::minutes(5)) {
+    detail::tcp_mesh mesh(*ranks, options);
+    auto const wirings = publish(*ranks, mesh, deadline);
+    auto const now = group::clock::now();
+    auto const outcomes = ranks->exchange(mesh.connect(wirings, now + (deadline - now) / 4 * 3), deadline);
+    // Of a pair the higher rank dials, and knows more.
+    for (rank_t q = ranks->size() - 1; q >= 0; --q)
+      if (auto const& problem = outcomes[index(q)]; !problem.empty()) throw connect_error(problem, q);
+    tcp x(ranks->rank());
+    for (rank_t q = 0; q < ranks->size(); ++q) x.streams_.emplace_back(q, mesh.take(q), options.stripe);
+    return x;
+  }
+
+  tcp(tcp&&) noexcept = default;
+  tcp& operator=(tcp&& other) noexcept {
+    close();
+    rank_ = other.rank_;
+    streams_ = std::move(other.streams_);
+    polled_ = std::move(other.polled_);
+    owner_ = other.owner_;
+    return *this;
+  }
+  ~tcp() { close(); }
+
+  rank_t rank() const noexcept { return rank_; }
+  int size() const noexcept { return static_cast<int>(streams_.size()); }
+
+  std::size_t write(rank_t peer, std::span<std::byte const> bytes, bool more) {
+    return streams_[index(peer)].write(bytes, more);
+  }
+  std::span<std::byte const> readable(rank_t peer, std::size_t need) { return streams_[index(peer)].readable(need); }
+  void consume(rank_t peer, std::size_t n) noexcept { streams_[index(peer)].consume(n); }
+  std::size_t read(rank_t peer, std::span<std::byte> bytes) { return streams_[index(peer)].read(bytes); }
+
+  /// Also sends what writes with `more` have held back. A stream that made one wait return early is not waited for
+  /// again until it has been tried.
+  void wait(std::chrono::nanoseconds patience) {
+    polled_.resize(streams_.size());
+    for (std::size_t q = 0; q < streams_.size(); ++q) polled_[q] = streams_[q].watch();
+    auto const limit = std::max(patience, std::chrono::nanoseconds(0));
+    auto const seconds = std::chrono::floor<std::chrono::seconds>(limit);
+    timespec const timeout{static_cast<std::time_t>(seconds.count()), static_cast<long>((limit - seconds).count())};
+    if (::ppoll(polled_.data()->data(), 2 * polled_.size(), &timeout, nullptr) <= 0) return;
+    for (std::size_t q = 0; q < streams_.size(); ++q) streams_[q].watched(polled_[q]);
+  }
+
+ private:
+  explicit tcp(rank_t rank) : rank_(rank) {}
+
+  static std::size_t index(rank_t q) noexcept { return static_cast<std::size_t>(q); }
+
+  /// A rank that cannot listen says so instead of leaving the others waiting for its addresses.
+  static std::vector<detail::tcp_wiring> publish(group& ranks, detail::tcp_mesh& mesh,
+                                                 group::clock::time_point deadline) {
+    constexpr std::string_view refusal = "!";
+    std::string mine;
+    try {
+      mine = mesh.listen().encode();
+    } catch (std::exception const& e) { mine = std::string(refusal) + e.what(); }
+    std::vector<detail::tcp_wiring> wirings;
+    auto const texts = ranks.exchange(mine, deadline);
+    for (rank_t q = 0; q < ranks.size(); ++q) {
+      auto const& text = texts[index(q)];
+      auto const who = "rank " + std::to_string(q);
+      if (text.starts_with(refusal)) throw connect_error(who + " cannot use TCP: " + text.substr(refusal.size()), q);
+      auto const& w = wirings.emplace_back(detail::tcp_wiring::decode(text, q));
+      if (w.streams != wirings.front().streams || w.stripe != wirings.front().stripe)
+        throw connect_error(who + " has other tcp_options (streams, stripe) than rank 0; give every rank the same", q);
+    }
+    return wirings;
+  }
+
+  /// Closing a socket that has, or gets, unread input resets the connection, and a reset throws away what the peer's
+  /// kernel has not received yet. So input is dropped until everything sent is acknowledged.
+  void close() noexcept {
+    if (streams_.empty() || ::getpid() != owner_) return;
+    for (auto const& s : streams_)
+      for (auto const& lane : s.lanes()) lane.end_output();
+    auto const deadline = group::clock::now() + std::chrono::milliseconds(100);
+    auto const settled = [](auto const& s) {
+      return std::all_of(s.lanes().begin(), s.lanes().end(), [](auto const& lane) { return lane.settled(); });
+    };
+    while (!std::all_of(streams_.begin(), streams_.end(), settled) && group::clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    streams_.clear();
+  }
+
+  rank_t rank_;
+  std::vector<detail::tcp_stream> streams_;
+  std::vector<std::array<pollfd, 2>> polled_;
+  ::pid_t owner_ = ::getpid();
+};
+
+static_assert(transport<tcp>);
+
+}  // namespace rondo::inline v0
