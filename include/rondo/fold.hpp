@@ -2,6 +2,8 @@
 
 #include <rondo/ops.hpp>
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
@@ -26,9 +28,9 @@ namespace detail {
 
 template <class T>
 T load(std::byte const* from) noexcept {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return value;
+  std::array<std::byte, sizeof(T)> bytes;  // T may have no default constructor
+  std::memcpy(bytes.data(), from, sizeof(T));
+  return std::bit_cast<T>(bytes);
 }
 
 template <class T>

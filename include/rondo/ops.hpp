@@ -88,10 +88,10 @@ struct prod_op {
   }
 };
 
-/// The mean over all ranks: summed in mean_accumulator_t, divided once.
+/// The mean over all ranks: summed in mean_accumulator_t, divided once, rounded to T.
 ///
-/// float16 and narrower cannot overflow on the way; float and double sum in their own range. Integers give the exact
-/// mean, truncated toward zero.
+/// float16 and the 8-bit floats cannot overflow on the way; bfloat16, float and double sum in their own range. Integers
+/// give the exact mean, truncated toward zero.
 struct avg_op {
   static constexpr bool commutative = true;
   static constexpr std::string_view name = "avg";
@@ -182,7 +182,7 @@ struct logical_and_op {
 
   template <detail::number T>
   RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
-    return static_cast<T>((a != 0) & (b != 0));
+    return static_cast<T>(a != 0 && b != 0);
   }
 };
 
@@ -193,7 +193,7 @@ struct logical_or_op {
 
   template <detail::number T>
   RONDO_HD constexpr T operator()(T const& a, T const& b) const noexcept {
-    return static_cast<T>((a != 0) | (b != 0));
+    return static_cast<T>(a != 0 || b != 0);
   }
 };
 
