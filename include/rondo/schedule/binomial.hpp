@@ -10,7 +10,7 @@ namespace rondo::inline v0 {
 /// Binomial trees: ceil(log2 n) rounds from the root or to it, whole buffers, for small messages and any n and root.
 ///
 /// The sum has the canonical tree, whatever the root. The root takes part in every round, so that segments can follow
-/// each other only every ceil(log2 n) rounds; in an all-reduce its two halves overlap.
+/// each other only every ceil(log2 n) rounds; in an all-reduce its two halves overlap. The classic trees of MPI.
 struct binomial {
   static constexpr std::string_view name = "binomial";
 

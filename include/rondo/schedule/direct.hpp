@@ -8,12 +8,12 @@
 namespace rondo::inline v0 {
 
 /// Everybody talks to everybody, in n - 1 rounds of pairs: nothing is forwarded, the volume is optimal, and no message
-/// depends on another one. In round i a rank sends to the one i + 1 places to its right.
+/// depends on another one. In round i a rank sends to the one i + 1 places to its right: the classic linear exchange.
 struct direct {
   static constexpr std::string_view name = "direct";
 
-  /// chunks() == 2 n: blocks 0 … n - 1 are sent, block q to rank q; blocks n … 2n - 1 are received, block n + q from
-  /// rank q. The block for the rank itself stays with the caller.
+  /// chunks() == 2n: blocks 0 … n - 1 are sent, block q to rank q; blocks n … 2n - 1 are received, block n + q from
+  /// rank q. The block for the rank itself stays with the caller. n - 1 rounds.
   struct all_to_all {
     int n;
 
@@ -29,7 +29,8 @@ struct direct {
     }
   };
 
-  /// The owner folds what arrives, its own operand first; the tree depends on the chunk.
+  /// The owner folds what arrives, its own operand first; the tree depends on the chunk. n - 1 rounds, (n - 1)/n of the
+  /// buffer sent by each rank.
   struct reduce_scatter {
     int n;
 
@@ -52,6 +53,7 @@ struct direct {
     }
   };
 
+  /// Everybody hands its chunk to everybody. n - 1 rounds, (n - 1)/n of the buffer sent by each rank.
   struct all_gather {
     int n;
 
@@ -66,7 +68,7 @@ struct direct {
     }
   };
 
-  /// Linear: the root hears from one rank a round, so that nobody else needs memory for blocks that are not its own.
+  /// The root hears from one rank a round: nobody else needs memory for blocks that are not its own. n - 1 rounds.
   struct gather {
     int n;
     rank_t root = 0;

@@ -55,7 +55,7 @@ struct double_tree {
           continue;
         }
         auto const node = at_place(rank_at(r));
-        int const mine = delay(rank_at(r));
+        int const mine = delay(node, rank_at(r));
         bool const top = node.parent == nobody;
         if (!top || odd()) {
           rank_t const parent = top ? places() : rank_at(node.parent);
@@ -63,8 +63,8 @@ struct double_tree {
           if (down == mine) s.from = parent, s.in = all;
         }
         if (node.left == nobody) continue;
-        int const left = delay(node.left);
-        int const right = node.right == nobody ? left + 1 : delay(node.right);
+        int const left = delay_below(mine, rank_at(r), node.left);
+        int const right = node.right == nobody ? left + 1 : delay_below(mine, rank_at(r), node.right);
         bool const root = top && !odd();
         serve(rank_at(node.left), left, root && left < right);
         if (node.right != nobody) serve(rank_at(node.right), right, root && right < left);
@@ -92,13 +92,22 @@ struct double_tree {
       return detail::in_order_extent(places() / 2, left_turn(), right_turn()) + 4;
     }
 
+    RONDO_HD constexpr int turns(detail::tree_node const& node) const noexcept {
+      return left_turn() * node.lefts + right_turn() * node.rights;
+    }
+
     /// Rounds from a place to the root; half of it is the color of its edge, up to the color of the root.
-    RONDO_HD constexpr int delay(int place) const noexcept {
-      auto const node = at_place(place);
-      int const turns = left_turn() * node.lefts + right_turn() * node.rights;
-      if (place % 2 != 0) return turns;
-      int const parent = turns - (place < node.parent ? left_turn() : right_turn());
-      return parent + ((parent ^ delay(places() - 1 - place)) % 4 != 0 ? 2 : 4);
+    RONDO_HD constexpr int delay(detail::tree_node const& node, int place) const noexcept {
+      if (place % 2 != 0) return turns(node);
+      int const last_turn = place < node.parent ? left_turn() : right_turn();
+      return delay_below(turns(node) - last_turn, node.parent, place);
+    }
+
+    /// The same for a child, from that of its parent.
+    RONDO_HD constexpr int delay_below(int delay, int parent, int child) const noexcept {
+      if (child % 2 != 0) return delay + (child < parent ? left_turn() : right_turn());
+      int const mirrored = turns(at_place(places() - 1 - child));
+      return delay + ((delay ^ mirrored) % 4 != 0 ? 2 : 4);
     }
   };
 };

@@ -17,7 +17,7 @@ namespace rondo::inline v0 {
 /// of equal length, up to one. A direct reduce-scatter inside each group gives the owners the sums of their group; for
 /// each slice its owners, one in each group, run a ring all-reduce; a direct all-gather inside each group hands the
 /// results out. The groups may have any sizes: a rank of a small group takes several slices, in turn. The tree depends
-/// on the chunk.
+/// on the chunk. With equal groups this is the two-dimensional all-reduce of Mikami et al., arXiv 1811.05233, 2018.
 struct hierarchical {
   static constexpr std::string_view name = "hierarchical";
 

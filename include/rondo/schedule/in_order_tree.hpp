@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rondo/types.hpp>
+#include <rondo/schedule/arithmetic.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -41,7 +41,7 @@ RONDO_HD constexpr tree_node in_order_node(int n, rank_t root, rank_t r) noexcep
 RONDO_HD constexpr int in_order_extent(int n, int left, int right) noexcept {
   int extent = 0, reached = 0;
   for (; n > 0; reached += right) {
-    int const levels = std::bit_width(static_cast<unsigned>(n)) - 1;  // of the perfect left subtree
+    int const levels = ceil_log2(n + 1) - 1;  // of the perfect left subtree
     extent = std::max(extent, levels > 0 ? reached + left + (levels - 1) * std::max(left, right) : reached);
     n -= 1 << levels;
   }

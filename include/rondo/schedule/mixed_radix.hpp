@@ -14,7 +14,8 @@ namespace rondo::inline v0 {
 /// Ranks that differ in one digit exchange directly, most significant digit first, so that every message is one run of
 /// chunks and chunk r ends at rank r. Optimal volume for every n; messages of one digit do not wait for each other,
 /// which is what a larger radix buys: fewer steps that depend on each other. One digit is the direct exchange, two are
-/// the rows and columns of a torus. The owner folds what arrives in cyclic order, so the tree depends on the chunk.
+/// the rows and columns of a torus. The owner folds what arrives in cyclic order, so the tree depends on the chunk. Cho
+/// et al., BlueConnect: decomposing all-reduce for deep learning on heterogeneous network hierarchy, MLSys 2019.
 struct mixed_radix {
   static constexpr std::string_view name = "mixed_radix";
 
@@ -98,7 +99,7 @@ struct mixed_radix {
     }
   };
 
-  /// reduce_scatter backwards.
+  /// reduce_scatter backwards, with the same rounds and volume.
   struct all_gather {
     radices digits;
 
@@ -112,7 +113,7 @@ struct mixed_radix {
     }
   };
 
-  /// reduce_scatter, then all_gather.
+  /// reduce_scatter, then all_gather: 2(n - 1)/n of the buffer sent by each rank.
   struct all_reduce {
     radices digits;
 

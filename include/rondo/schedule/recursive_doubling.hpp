@@ -14,7 +14,8 @@ namespace rondo::inline v0 {
 /// the last block may be incomplete; when it joins its complete neighbour, a rank without a counterpart stays behind.
 /// Those who never stay behind are the ranks whose bits are a subset of the bits of n - 1, all of them if n is a power
 /// of two. They hold the total after ceil(log2 n) rounds, and one further round for each zero bit of n - 1 hands it to
-/// those who differ in that bit.
+/// those who differ in that bit. For powers of two this is the algorithm in Thakur, Rabenseifner, Gropp, Optimization
+/// of collective communication operations in MPICH, IJHPCA 19(1), 2005.
 struct recursive_doubling {
   static constexpr std::string_view name = "recursive_doubling";
 
