@@ -35,10 +35,11 @@ struct arithmetic {
   /// out[i] = op(a[i], b[i]) for `count` elements of any alignment; `out` may be `a` or `b`. Null for pure movement.
   void (*fold)(void const* op, std::byte* out, std::byte const* a, std::byte const* b, std::size_t count) = nullptr;
 
-  /// Applied once to every element that a merge completes. Null for none.
-  void (*finish)(void const* op, std::byte* data, std::size_t count) = nullptr;
+  void const* op = nullptr;  ///< first argument of fold
 
-  void const* op = nullptr;  ///< first argument of both
+  /// Applied once to every element that a merge completes. Null for none.
+  void (*finish)(void const* context, std::byte* data, std::size_t count) = nullptr;
+  void const* context = nullptr;  ///< first argument of finish
 };
 
 }  // namespace rondo::inline v0::run

@@ -97,7 +97,8 @@ class eager {
         std::size_t filled = head;
         for (int i = 0; i < out_.out.count; ++i) {
           chunk const& c = at(out_.out, i);
-          std::memcpy(joined_.data() + filled, merged(c) ? c.home : c.source, c.count * math_.element);
+          if (c.count != 0)
+            std::memcpy(joined_.data() + filled, merged(c) ? c.home : c.source, c.count * math_.element);
           filled += c.count * math_.element;
         }
       }
@@ -159,7 +160,7 @@ class eager {
       case rondo::merge::fold: math_.fold(math_.op, c.home, mine, theirs, c.count); break;
       case rondo::merge::fold_front: math_.fold(math_.op, c.home, theirs, mine, c.count); break;
     }
-    if (in_.completes && math_.finish) math_.finish(math_.op, c.home, c.count);
+    if (in_.completes && math_.finish) math_.finish(math_.context, c.home, c.count);
   }
 
   S schedule_;

@@ -74,6 +74,10 @@ class executor {
     return !moves_ || merged_[flag(c, k)] ? x.home : x.source;
   }
 
+  void note_merged(int c) noexcept {
+    if (moves_) merged_[flag(c, in_.segment())] = 1;
+  }
+
   /// How far the current chunk may be sent: all of it, or what has been merged of a receive of the same slice, or
   /// nothing.
   std::size_t sendable(std::size_t all) const noexcept {
@@ -148,21 +152,23 @@ class executor {
     if (limit == 0) return 0;
     int const c = in_.chunk();
     std::byte* const out = chunks_[static_cast<std::size_t>(c)].home + first + in_.offset;
-    if (in_.offset == 0) {
-      incoming_ = value_of(c, in_.segment()) + first;
-      if (moves_) merged_[flag(c, in_.segment())] = 1;
-    }
+    if (in_.offset == 0) incoming_ = value_of(c, in_.segment()) + first;
     step const& s = in_.now();
-    if (s.how == rondo::merge::overwrite) return transport_.read(q, {out, limit});
+    if (s.how == rondo::merge::overwrite) {
+      std::size_t const n = transport_.read(q, {out, limit});
+      if (n != 0) note_merged(c);
+      return n;
+    }
     auto const bytes = transport_.readable(q, math_.element);
     std::size_t const count = std::min(bytes.size(), limit) / math_.element;
     if (count == 0) return 0;
+    note_merged(c);
     std::byte const* const mine = incoming_ + in_.offset;
     if (s.how == rondo::merge::fold)
       math_.fold(math_.op, out, mine, bytes.data(), count);
     else
       math_.fold(math_.op, out, bytes.data(), mine, count);
-    if (s.completes && math_.finish) math_.finish(math_.op, out, count);
+    if (s.completes && math_.finish) math_.finish(math_.context, out, count);
     transport_.consume(q, count * math_.element);
     return count * math_.element;
   }

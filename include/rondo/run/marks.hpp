@@ -94,6 +94,7 @@ class marks {
   /// Looks for a fingerprint of this call, but another one, from ranks that this rank expects nothing from. Those of
   /// later calls are left alone: a rank may finish a call before its peers.
   void look_around() {
+    if (mark_.sequence == 0) return;
     for (rank_t q = 0; q < transport_.size() && !disagreement_; ++q) {
       if (q == transport_.rank() || received(q)) continue;
       auto const bytes = transport_.readable(q, sizeof(fingerprint));

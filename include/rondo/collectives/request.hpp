@@ -1,0 +1,148 @@
+#pragma once
+
+#include <rondo/algorithm.hpp>
+#include <rondo/element.hpp>
+#include <rondo/error.hpp>
+#include <rondo/reduce_op.hpp>
+#include <rondo/run/job.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace rondo::inline v0::collectives {
+
+/// One call of one rank, as a value: what it was called with, and how to turn that into a job.
+///
+/// prepare() checks the arguments first and throws invalid_argument before anything is touched.
+template <class R>
+concept request = std::copy_constructible<R> && requires(R const r, run::job& j, rank_t rank, int ranks) {
+  {std::integral_constant<collective, R::kind>{}};
+  {std::bool_constant<R::keeps_order>{}};  // the operation does not commute
+  { r.root() } -> std::same_as<rank_t>;
+  { r.bytes() } -> std::same_as<std::size_t>;
+  {r.prepare(j, rank, ranks)};
+};
+
+/// Defaults of requests without root and operation.
+struct symmetric {
+  static constexpr bool keeps_order = false;
+  static constexpr rank_t root() noexcept { return nobody; }
+};
+
+/// A request with a root.
+struct rooted {
+  static constexpr bool keeps_order = false;
+  rank_t from_or_to;
+  constexpr rank_t root() const noexcept { return from_or_to; }
+};
+
+inline void require(bool holds, std::string const& otherwise) {
+  if (!holds) throw invalid_argument(otherwise);
+}
+
+inline void check_root(char const* call, rank_t root, int ranks) {
+  require(root >= 0 && root < ranks, std::string(call) + " has root " + std::to_string(root) + " among " +
+                                         std::to_string(ranks) + " ranks: give a root from 0 to " +
+                                         std::to_string(ranks - 1));
+}
+
+template <class T>
+void check_size(char const* call, char const* name, std::span<T> given, std::size_t needed) {
+  require(given.size() == needed, std::string(call) + " needs " + std::to_string(needed) + " elements in its " + name +
+                                      " buffer, not " + std::to_string(given.size()));
+}
+
+/// Buffers must be one and the same, or apart.
+template <class T>
+void check_apart(char const* call, std::span<T const> in, std::span<T> out) {
+  std::less<T const*> const before;
+  bool const apart = in.empty() || out.empty() || !before(out.data(), in.data() + in.size()) ||
+                     !before(in.data(), out.data() + out.size());
+  require(apart || in.data() == out.data(),
+          std::string(call) +
+              " has buffers that overlap in part: pass the same buffer twice, or buffers that are apart");
+}
+
+template <class T>
+std::byte const* bytes_of(std::span<T const> s) noexcept {
+  return reinterpret_cast<std::byte const*>(s.data());
+}
+template <class T>
+std::byte* bytes_of(std::span<T> s) noexcept {
+  return reinterpret_cast<std::byte*>(s.data());
+}
+template <class T>
+std::byte* writable_bytes_of(std::span<T const> s) noexcept {
+  return reinterpret_cast<std::byte*>(const_cast<T*>(s.data()));
+}
+
+/// Copies, unless both are the same place.
+inline void copy_bytes(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+  if (bytes != 0 && to != from) std::memmove(to, from, bytes);
+}
+
+/// What the fingerprint says about elements and operation.
+template <class T>
+void mark_type(run::job& j, std::size_t count) {
+  j.math.element = sizeof(T);
+  j.mark.count = count;
+  j.mark.type = to_short_name(type_name<T>());
+}
+template <class T, class Op>
+void mark_operation(run::job& j, std::size_t count) {
+  j.mark.count = count;
+  j.mark.type = to_short_name(type_name<T>());
+  j.mark.op = to_short_name(op_name<Op>());
+}
+
+/// Hash of block sizes (FNV-1a), so that ranks that disagree about them find out.
+inline std::uint64_t shape_of(std::span<std::size_t const> counts) noexcept {
+  std::uint64_t hash = 14695981039346656037U;
+  for (std::size_t const n : counts) hash = (hash ^ n) * 1099511628211U;
+  return hash;
+}
+
+inline std::size_t total(std::span<std::size_t const> counts) noexcept {
+  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+}
+
+/// Block sizes of a call in which all blocks are alike, or which brings its own.
+class blocks {
+ public:
+  explicit blocks(std::size_t each) noexcept : each_(each) {}
+  explicit blocks(std::span<std::size_t const> counts) noexcept : counts_(counts), own_(true) {}
+
+  std::size_t operator[](std::size_t i) const noexcept { return own_ ? counts_[i] : each_; }
+  std::size_t sum(int ranks) const noexcept { return own_ ? total(counts_) : each_ * static_cast<std::size_t>(ranks); }
+  std::uint64_t shape() const noexcept { return own_ ? shape_of(counts_) : 0; }
+
+  void check(char const* call, int ranks) const {
+    require(!own_ || counts_.size() == static_cast<std::size_t>(ranks),
+            std::string(call) + " needs one count for each of " + std::to_string(ranks) + " ranks, not " +
+                std::to_string(counts_.size()));
+  }
+
+  /// Calls f(rank, elements before its block, elements of its block) for every rank.
+  template <class F>
+  void each(int ranks, F&& f) const {
+    std::size_t before = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(ranks); ++i) {
+      f(i, before, (*this)[i]);
+      before += (*this)[i];
+    }
+  }
+
+ private:
+  std::size_t each_ = 0;
+  std::span<std::size_t const> counts_;
+  bool own_ = false;
+};
+
+}  // namespace rondo::inline v0::collectives

@@ -1,0 +1,345 @@
+#pragma once
+
+#include <rondo/algorithm.hpp>
+#include <rondo/collectives/all_gather.hpp>
+#include <rondo/collectives/all_reduce.hpp>
+#include <rondo/collectives/all_to_all.hpp>
+#include <rondo/collectives/barrier.hpp>
+#include <rondo/collectives/broadcast.hpp>
+#include <rondo/collectives/gather.hpp>
+#include <rondo/collectives/reduce.hpp>
+#include <rondo/collectives/reduce_scatter.hpp>
+#include <rondo/collectives/scatter.hpp>
+#include <rondo/collectives/send_receive.hpp>
+#include <rondo/group.hpp>
+#include <rondo/options.hpp>
+#include <rondo/run/engine.hpp>
+#include <rondo/run/families.hpp>
+#include <rondo/run/survey.hpp>
+#include <rondo/select.hpp>
+#include <rondo/transport.hpp>
+#include <rondo/work.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace rondo::inline v0 {
+
+/// The ranks of a job, and everything that they can do together.
+///
+/// Every rank makes the same collective calls in the same order. A call that ranks disagree about, that a rank does not
+/// join before the deadline, or during which a rank is lost throws the same error on every rank, and the communicator
+/// is unusable from then on; destroying it does not block then. Blocking calls return when the result is in place and
+/// the buffers may be used again; start_… calls return a handle at once. Calls may come from several threads; keeping
+/// the order the same on all ranks is then the caller's duty. All ranks always get the same bits.
+///
+/// A buffer is any contiguous range: vector, array, span. An operation is one of ops.hpp or any callable; a callable
+/// that is not declared commutative keeps the order of ranks. Wrong arguments throw invalid_argument, change nothing
+/// and leave the communicator usable.
+template <transport X>
+class communicator {
+ public:
+  /// Makes the transport of a part of the ranks; for split() and duplicate().
+  using connector = std::function<X(std::shared_ptr<group> const&, group::clock::time_point)>;
+
+  /// Every rank of the group must construct one; blocks until all have.
+  communicator(std::shared_ptr<group> g, X transport, communicator_options const& options = {},
+               connector connect = default_connector())
+      : group_(std::move(g)), options_(options), connect_(std::move(connect)),
+        around_(run::survey(*group_, group::clock::now() + options.deadline)),
+        engine_(std::make_shared<run::engine<X>>(group_, std::move(transport), around_.crowded)) {}
+
+  rank_t rank() const noexcept { return group_->rank(); }
+  int size() const noexcept { return group_->size(); }
+
+  /// Every rank ends with op over the contributions of all ranks, element by element. In place, or from `in`, which is
+  /// kept, to `out` of the same size.
+  template <class Algorithm = automatic, writable_buffer R, reduce_op<element_of<R>> Op>
+  void all_reduce(R&& data, Op const& op, call_options const& options = {}) {
+    all_reduce<Algorithm>(data, data, op, options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out, reduce_op<element_of<In>> Op>
+  void all_reduce(In&& in, Out&& out, Op const& op, call_options const& options = {}) {
+    run<Algorithm>(all_reduce_of(read(in), write(out), op), options);
+  }
+  template <class Algorithm = automatic, writable_buffer R, reduce_op<element_of<R>> Op>
+  work start_all_reduce(R&& data, Op const& op, call_options const& options = {}) {
+    return start_all_reduce<Algorithm>(data, data, op, options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out, reduce_op<element_of<In>> Op>
+  work start_all_reduce(In&& in, Out&& out, Op const& op, call_options const& options = {}) {
+    return start<Algorithm>(all_reduce_of(read(in), write(out), op), options);
+  }
+
+  /// Rank r ends with block r of op over all contributions: `in` has size() blocks of the size of `out`, or the blocks
+  /// of `counts`, which is the same on all ranks. `in` is kept; `out` may be block r of it.
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out, reduce_op<element_of<In>> Op>
+  void reduce_scatter(In&& in, Out&& out, Op const& op, call_options const& options = {}) {
+    run<Algorithm>(reduce_scatter_of(read(in), write(out), collectives::blocks(std::size(out)), op), options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out, reduce_op<element_of<In>> Op>
+  work start_reduce_scatter(In&& in, Out&& out, Op const& op, call_options const& options = {}) {
+    return start<Algorithm>(reduce_scatter_of(read(in), write(out), collectives::blocks(std::size(out)), op), options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out, reduce_op<element_of<In>> Op>
+  void reduce_scatter_v(In&& in, Out&& out, std::span<std::size_t const> counts, Op const& op,
+                        call_options const& options = {}) {
+    run<Algorithm>(reduce_scatter_of(read(in), write(out), collectives::blocks(counts), op), options);
+  }
+
+  /// Every rank ends with the blocks of all ranks, in their order. `in` may be block r of `out`.
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out>
+  void all_gather(In&& in, Out&& out, call_options const& options = {}) {
+    run<Algorithm>(all_gather_of(read(in), write(out), collectives::blocks(std::size(in))), options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out>
+  work start_all_gather(In&& in, Out&& out, call_options const& options = {}) {
+    return start<Algorithm>(all_gather_of(read(in), write(out), collectives::blocks(std::size(in))), options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out>
+  void all_gather_v(In&& in, Out&& out, std::span<std::size_t const> counts, call_options const& options = {}) {
+    run<Algorithm>(all_gather_of(read(in), write(out), collectives::blocks(counts)), options);
+  }
+
+  /// Every rank ends with the values of the root. No rank returns before all that it sends to have entered the call.
+  template <class Algorithm = automatic, writable_buffer R>
+  void broadcast(R&& data, rank_t root, call_options const& options = {}) {
+    run<Algorithm>(collectives::broadcast<element_of<R>>{{root}, write(data)}, options);
+  }
+  template <class Algorithm = automatic, writable_buffer R>
+  work start_broadcast(R&& data, rank_t root, call_options const& options = {}) {
+    return start<Algorithm>(collectives::broadcast<element_of<R>>{{root}, write(data)}, options);
+  }
+
+  /// The root ends with op over all contributions; the buffers of other ranks are kept. In place, or from `in` to the
+  /// root's `out`, which is ignored elsewhere.
+  template <class Algorithm = automatic, writable_buffer R, reduce_op<element_of<R>> Op>
+  void reduce(R&& data, Op const& op, rank_t root, call_options const& options = {}) {
+    reduce<Algorithm>(data, data, op, root, options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out, reduce_op<element_of<In>> Op>
+  void reduce(In&& in, Out&& out, Op const& op, rank_t root, call_options const& options = {}) {
+    run<Algorithm>(reduce_of(read(in), write(out), op, root), options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out, reduce_op<element_of<In>> Op>
+  work start_reduce(In&& in, Out&& out, Op const& op, rank_t root, call_options const& options = {}) {
+    return start<Algorithm>(reduce_of(read(in), write(out), op, root), options);
+  }
+
+  /// Block q of rank r's `in` ends as block r of rank q's `out`. `out` may be `in`. In the _v form a rank's counts say
+  /// how many elements it sends to each rank and gets from each; a pair that disagrees gets collective_mismatch.
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out>
+  void all_to_all(In&& in, Out&& out, call_options const& options = {}) {
+    run<Algorithm>(even_all_to_all(read(in), write(out)), options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out>
+  work start_all_to_all(In&& in, Out&& out, call_options const& options = {}) {
+    return start<Algorithm>(even_all_to_all(read(in), write(out)), options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out>
+  void all_to_all_v(In&& in, std::span<std::size_t const> to, Out&& out, std::span<std::size_t const> from,
+                    call_options const& options = {}) {
+    run<Algorithm>(
+        collectives::all_to_all<element_of<In>>{
+            {}, read(in), collectives::blocks(to), write(out), collectives::blocks(from)},
+        options);
+  }
+
+  /// The root's `out` ends with the blocks of all ranks in their order; it is ignored elsewhere.
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out>
+  void gather(In&& in, Out&& out, rank_t root, call_options const& options = {}) {
+    run<Algorithm>(collectives::gather<element_of<In>>{{root}, read(in), write(out)}, options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out>
+  work start_gather(In&& in, Out&& out, rank_t root, call_options const& options = {}) {
+    return start<Algorithm>(collectives::gather<element_of<In>>{{root}, read(in), write(out)}, options);
+  }
+
+  /// Rank r's `out` ends with block r of the root's `in`, which is ignored elsewhere.
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out>
+  void scatter(In&& in, Out&& out, rank_t root, call_options const& options = {}) {
+    run<Algorithm>(collectives::scatter<element_of<In>>{{root}, read(in), write(out)}, options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out>
+  work start_scatter(In&& in, Out&& out, rank_t root, call_options const& options = {}) {
+    return start<Algorithm>(collectives::scatter<element_of<In>>{{root}, read(in), write(out)}, options);
+  }
+
+  /// No rank returns before all ranks have entered.
+  template <class Algorithm = automatic>
+  void barrier(call_options const& options = {}) {
+    run<Algorithm>(collectives::barrier{}, options);
+  }
+  work start_barrier(call_options const& options = {}) { return start<automatic>(collectives::barrier{}, options); }
+
+  /// One message between two ranks, in the order of the sends. send() returns when the buffer may be used again, which
+  /// for more than the transport holds is not before the peer receives. The receiver must know the size.
+  template <buffer R>
+  void send(R&& data, rank_t to, call_options const& options = {}) {
+    run<single_message>(collectives::message<element_of<R> const>{{}, read(data), to}, options, to, nobody);
+  }
+  template <writable_buffer R>
+  void receive(R&& data, rank_t from, call_options const& options = {}) {
+    run<single_message>(collectives::message<element_of<R>>{{}, write(data), from}, options, nobody, from);
+  }
+  template <buffer R>
+  work start_send(R&& data, rank_t to, call_options const& options = {}) {
+    return start<single_message>(collectives::message<element_of<R> const>{{}, read(data), to}, options, to, nobody);
+  }
+  template <writable_buffer R>
+  work start_receive(R&& data, rank_t from, call_options const& options = {}) {
+    return start<single_message>(collectives::message<element_of<R>>{{}, write(data), from}, options, nobody, from);
+  }
+
+  /// The ranks that call with the same color, in the order of (key, rank), as a communicator of their own; nothing for
+  /// a negative color. Every rank must call; blocks until all have.
+  std::optional<communicator> split(int color, int key = 0) {
+    auto const deadline = group::clock::now() + options_.deadline;
+    auto part = group_->split(color, key, deadline);
+    if (!part) return std::nullopt;
+    X link = connect_(part, deadline);
+    return communicator(std::move(part), std::move(link), options_, connect_);
+  }
+
+  /// The same ranks with streams of their own, so that calls on both do not wait for each other. As split().
+  communicator duplicate() { return *split(0, rank()); }
+
+  /// The algorithm that a call without a choice of its own would take.
+  algorithm chosen(collective c, std::size_t bytes) const noexcept {
+    return select({.collective = c, .bytes = bytes, .ranks = size(), .ordered = options_.ordered});
+  }
+
+ private:
+  struct single_message {};  // in the place of an algorithm: sends and receives have none
+
+  static connector default_connector() {
+    return [](std::shared_ptr<group> const& g, group::clock::time_point deadline) -> X {
+      if constexpr (requires { X::connect(g, deadline); })
+        return X::connect(g, deadline);
+      else
+        throw invalid_argument("this transport does not say how to connect: give the communicator a connector");
+    };
+  }
+
+  template <class R>
+  static std::span<element_of<R> const> read(R& r) noexcept {
+    return std::span(r);
+  }
+  template <class R>
+  static std::span<element_of<R>> write(R& r) noexcept {
+    return std::span(r);
+  }
+
+  template <class T, class Op>
+  static auto all_reduce_of(std::span<T const> in, std::span<T> out, Op const& op) {
+    return collectives::all_reduce<T, Op>{{}, in, out, op};
+  }
+  template <class T, class Op>
+  static auto reduce_of(std::span<T const> in, std::span<T> out, Op const& op, rank_t root) {
+    return collectives::reduce<T, Op>{{root}, in, out, op};
+  }
+  template <class T, class Op>
+  static auto reduce_scatter_of(std::span<T const> in, std::span<T> out, collectives::blocks counts, Op const& op) {
+    return collectives::reduce_scatter<T, Op>{{}, in, out, counts, op};
+  }
+  template <class T>
+  static auto all_gather_of(std::span<T const> in, std::span<T> out, collectives::blocks counts) {
+    return collectives::all_gather<T>{{}, in, out, counts};
+  }
+  template <class T>
+  auto even_all_to_all(std::span<T const> in, std::span<T> out) const {
+    collectives::blocks const each(in.size() / static_cast<std::size_t>(size()));
+    return collectives::all_to_all<T>{{}, in, each, out, each};
+  }
+
+  /// Fills in the job and passes the schedule that does it to `go`.
+  template <class Algorithm, collectives::request Request, class Go>
+  void plan(Request const& request, run::job& j, call_options const& options, rank_t to, rank_t from, Go&& go) {
+    j.ranks = size();
+    j.deadline = group::clock::now() + (options.deadline.count() != 0 ? options.deadline : options_.deadline);
+    j.mark.collective = static_cast<std::uint16_t>(Request::kind);
+    bool const ordered = options.ordered || options_.ordered;
+    j.mark.ordered = ordered;
+    request.prepare(j, rank(), size());
+    if constexpr (std::is_same_v<Algorithm, single_message>) {
+      go(collectives::single_message{size(), to == nobody ? from : rank(), to == nobody ? rank() : to});
+    } else if constexpr (std::is_same_v<Algorithm, automatic>) {
+      algorithm const a = options.algorithm != algorithm::automatic
+                              ? options.algorithm
+                              : select({Request::kind, request.bytes(), size(), Request::keeps_order, ordered});
+      j.mark.algorithm = static_cast<std::uint8_t>(a);
+      run::with_schedule<Request::kind>(a, around_.shape, request.root(), [&](auto const& s) {
+        check_order<Request>(s, to_string(a), ordered);
+        go(s);
+      });
+    } else {
+      using S = run::schedule_t<Request::kind, Algorithm>;
+      static_assert(!std::is_void_v<S>, "this algorithm does not offer this collective: use another one, or automatic");
+      if constexpr (Request::keeps_order)
+        static_assert(S::keeps_rank_order,
+                      "this algorithm reorders operands: use tree or recursive_doubling, or declare the operation "
+                      "commutative");
+      j.mark.algorithm = static_cast<std::uint8_t>(run::named<Algorithm>());
+      auto const s = run::make_schedule<Request::kind, Algorithm>(around_.shape, request.root());
+      check_order<Request>(s, "this algorithm", ordered);
+      go(s);
+    }
+  }
+
+  template <class Request, class S>
+  static void check_order(S const& s, std::string_view name, bool ordered) {
+    if constexpr (requires { s.keeps_rank_order; }) {
+      if (Request::keeps_order && !s.keeps_rank_order)
+        throw invalid_argument(std::string(name) +
+                               " reorders operands and the operation is not known to commute: use tree or "
+                               "recursive_doubling, or declare the operation commutative");
+      if (ordered && !s.uniform_tree)
+        throw invalid_argument(std::string(name) +
+                               " has a summation tree that depends on the element or is not the canonical one: for "
+                               "ordered results use recursive_doubling, binomial or ordered_halving");
+    }
+  }
+
+  template <class Algorithm, class Request>
+  void run(Request const& request, call_options const& options, rank_t to = nobody, rank_t from = nobody) {
+    typename run::engine<X>::lease const lease(*engine_);
+    plan<Algorithm>(request, *lease, options, to, from, [&]<class S>(S const& s) {
+      engine_->execute(*lease, uses(to, from),
+                       [&](X& x, run::workspace& memory) { return run::flight<S, X>(s, x, *lease, memory); });
+    });
+  }
+
+  template <class Algorithm, class Request>
+  work start(Request const& request, call_options const& options, rank_t to = nobody, rank_t from = nobody) {
+    auto call = std::make_unique<run::pending>();
+    auto const kept = std::make_shared<Request const>(request);
+    call->work.kept = kept;
+    call->wait = [engine = engine_](run::flight_base const& flight, group::clock::time_point deadline) {
+      return engine->wait(flight, deadline);
+    };
+    plan<Algorithm>(*kept, call->work, options, to, from, [&]<class S>(S const& s) {
+      engine_->start(call->work, uses(to, from), [&](X& x, run::workspace& memory) -> run::flight_base& {
+        call->flight = std::make_unique<run::flight<S, X>>(s, x, call->work, memory);
+        return *call->flight;
+      });
+    });
+    return work(std::move(call));
+  }
+
+  static run::flight_base::streams uses(rank_t to, rank_t from) noexcept {
+    return {.all = to == nobody && from == nobody, .to = to, .from = from};
+  }
+
+  std::shared_ptr<group> group_;
+  communicator_options options_;
+  connector connect_;
+  run::surroundings around_;
+  std::shared_ptr<run::engine<X>> engine_;
+};
+
+}  // namespace rondo::inline v0

@@ -1,0 +1,282 @@
+#pragma once
+
+#include <rondo/group.hpp>
+#include <rondo/run/describe.hpp>
+#include <rondo/run/flight.hpp>
+#include <rondo/wait.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace rondo::inline v0::run {
+
+/// What drives the calls of one communicator, in the order in which they were made.
+///
+/// A blocking call on an idle engine is driven by its caller. Every other call is queued and driven by a thread that is
+/// started with the first of them and sleeps while there is nothing to do. Sends and receives between two ranks
+/// overtake whatever does not use the same stream in the same direction.
+template <transport X>
+class engine {
+ public:
+  using clock = group::clock;
+
+  engine(std::shared_ptr<group> g, X transport, bool crowded)
+      : group_(std::move(g)), transport_(std::move(transport)), memory_(group_->size()), crowded_(crowded) {}
+
+  /// Waits for the calls in flight, whose deadlines bound the wait.
+  ~engine() {
+    {
+      std::scoped_lock const lock(mutex_);
+      leaving_ = true;
+    }
+    queued_.notify_all();
+    if (driver_.joinable()) driver_.join();
+  }
+
+  group& ranks() noexcept { return *group_; }
+
+  /// A job for a blocking call: the engine's own, whose vectors keep their memory, unless another call has it.
+  class lease {
+   public:
+    explicit lease(engine& e) : engine_(e.spare_taken_.test_and_set() ? nullptr : &e) {
+      if (!engine_) other_ = std::make_unique<job>();
+      if (engine_) e.spare_.reset();
+    }
+    ~lease() {
+      if (engine_) engine_->spare_taken_.clear();
+    }
+    lease(lease const&) = delete;
+    lease& operator=(lease const&) = delete;
+    job& operator*() const noexcept { return engine_ ? engine_->spare_ : *other_; }
+
+   private:
+    engine* engine_;
+    std::unique_ptr<job> other_;
+  };
+
+  /// Runs a call to its end. `launch(X&, workspace&)` makes its flight, in place, once its number is known.
+  template <class Launch>
+  void execute(job& work, flight_base::streams uses, Launch&& launch) {
+    auto lock = enter();
+    begin(work);
+    auto flight = launch(transport_, memory_);
+    flight.uses = uses;
+    if (queue_.empty()) {
+      if (drive_alone(flight)) return finish(flight);
+    }
+    wait_in_queue(flight, lock);
+    if (flight.error) std::rethrow_exception(flight.error);
+  }
+
+  /// Queues a call; `launch(X&, workspace&)` makes its flight and returns it. The flight must stay until it has
+  /// settled.
+  template <class Launch>
+  void start(job& work, flight_base::streams uses, Launch&& launch) {
+    auto lock = enter();
+    begin(work);
+    flight_base& flight = launch(transport_, memory_);
+    flight.uses = uses;
+    enqueue(flight);
+  }
+
+  /// Blocks until the flight has settled, or until `deadline`; true if it has.
+  bool wait(flight_base const& flight, clock::time_point deadline) {
+    std::unique_lock lock(mutex_);
+    auto const settled = [&] { return flight.settled.load(std::memory_order_relaxed); };
+    if (deadline != clock::time_point::max()) return settled_.wait_until(lock, deadline, settled);
+    settled_.wait(lock, settled);
+    return true;
+  }
+
+ private:
+  static constexpr int polls_between_clocks = 256;
+  static constexpr std::chrono::milliseconds queue_nap{1};  // how late the driver may see a new call while it sleeps
+  static constexpr std::chrono::milliseconds verdict_grace{300};  // for the group to know better who was lost
+
+  std::unique_lock<std::mutex> enter() {
+    callers_.fetch_add(1, std::memory_order_relaxed);
+    std::unique_lock lock(mutex_);
+    callers_.fetch_sub(1, std::memory_order_relaxed);
+    if (group_->failed()) group_->verdict().raise();
+    return lock;
+  }
+
+  void begin(job& work) {
+    if (static_cast<collective>(work.mark.collective) == collective::send_receive) return;
+    work.mark.sequence = ++sequence_;
+    group_->entered(sequence_);
+  }
+
+  void finish(flight_base& flight) {
+    job& work = flight.work();
+    work.land();
+    if (work.mark.sequence != 0) group_->finished(work.mark.sequence);
+  }
+
+  /// Drives the only flight until it is done; false if another caller wants the engine, and it must be queued instead.
+  bool drive_alone(flight_base& flight) {
+    backoff rest(crowded_);
+    for (int fruitless = 1;; ++fruitless) {
+      bool const moved = step(flight);
+      if (flight.done()) return true;
+      if (moved) {
+        rest.reset();
+        continue;
+      }
+      check_failure(flight);
+      auto const nap = rest.pause();
+      if (nap.count() == 0 && fruitless % polls_between_clocks != 0) continue;
+      if (callers_.load(std::memory_order_relaxed) != 0) return false;
+      check_patience(flight);
+      if (nap.count() != 0)
+        transport_.wait(std::min<std::chrono::nanoseconds>(nap, flight.work().deadline - clock::now()));
+    }
+  }
+
+  /// poll(), with what a transport throws turned into the verdict of all ranks.
+  bool step(flight_base& flight) {
+    try {
+      return flight.poll();
+    } catch (peer_lost const& lost) {
+      auto const until = clock::now() + verdict_grace;
+      while (!group_->failed() && clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      give_up({failure::kind::peer_lost, lost.rank(),
+               "rank " + std::to_string(lost.rank()) + " was lost in " + describe(flight.work().mark)});
+    }
+  }
+
+  void check_failure(flight_base const& flight) {
+    if (group_->failed()) group_->verdict().raise();
+    auto const& wrong = flight.mismatch();
+    if (!wrong) return;
+    auto const [low, high] = std::minmax(group_->rank(), wrong->peer);
+    bool const first = group_->rank() == low;
+    give_up({failure::kind::mismatch, wrong->peer,
+             "rank " + std::to_string(low) + " called " + describe(first ? wrong->mine : wrong->theirs) +
+                 ", but rank " + std::to_string(high) + " called " + describe(first ? wrong->theirs : wrong->mine) +
+                 ": make every rank call the same collectives in the same order with the same arguments"});
+  }
+
+  void check_patience(flight_base& flight) {
+    rank_t const q = flight.waiting_for();
+    if (group_->departed(q) && !step(flight) && !flight.done())
+      give_up({failure::kind::peer_lost, q,
+               "rank " + std::to_string(q) + " has left, and " + describe(flight.work().mark) + " still needs it"});
+    flight.look_around();
+    check_failure(flight);
+    if (clock::now() >= flight.work().deadline)
+      give_up({failure::kind::deadline, q,
+               "rank " + std::to_string(group_->rank()) + " waited for rank " + std::to_string(q) + " in " +
+                   describe(flight.work().mark) + " until its deadline"});
+  }
+
+  [[noreturn]] void give_up(failure why) {
+    group_->report(why);
+    (group_->failed() ? group_->verdict() : why).raise();
+  }
+
+  void enqueue(flight_base& flight) {
+    queue_.push_back(&flight);
+    if (!driver_.joinable()) driver_ = std::jthread([this] { drive_queue(); });
+    queued_.notify_one();
+  }
+
+  void wait_in_queue(flight_base& flight, std::unique_lock<std::mutex>& lock) {
+    enqueue(flight);
+    settled_.wait(lock, [&] { return flight.settled.load(std::memory_order_relaxed); });
+  }
+
+  void drive_queue() {
+    backoff rest(true);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      queued_.wait(lock, [&] { return leaving_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      if (poll_queue()) {
+        rest.reset();
+      } else if (auto const nap = rest.pause(); nap.count() != 0) {
+        for (auto* const flight : std::deque(queue_)) attempt(*flight, [&] { check_patience(*flight); });
+        lock.unlock();
+        transport_.wait(std::min<std::chrono::nanoseconds>(nap, queue_nap));
+        lock.lock();
+        continue;
+      }
+      if (callers_.load(std::memory_order_relaxed) != 0) {
+        lock.unlock();
+        std::this_thread::yield();
+        lock.lock();
+      }
+    }
+  }
+
+  /// Polls every queued flight whose streams no older one uses; true if anything moved.
+  bool poll_queue() {
+    bool moved = false, all_taken = false;
+    std::vector<bool> to(memory_.peers.size()), from(to);
+    for (auto* const flight : std::deque(queue_)) {
+      auto const& s = flight->uses;
+      bool const blocked = all_taken || (s.all && flight != queue_.front()) ||
+                           (s.to != nobody && detail::by_rank(to, s.to)) ||
+                           (s.from != nobody && detail::by_rank(from, s.from));
+      flight->moving = !blocked;
+      if (!blocked)
+        attempt(*flight, [&] {
+          if (group_->failed()) group_->verdict().raise();
+          moved = step(*flight) || moved;
+          check_failure(*flight);
+          if (!flight->done()) return;
+          finish(*flight);
+          settle(*flight);
+          moved = true;
+        });
+      if (flight->settled.load(std::memory_order_relaxed)) continue;
+      all_taken = all_taken || s.all;
+      if (s.to != nobody) detail::by_rank(to, s.to) = true;
+      if (s.from != nobody) detail::by_rank(from, s.from) = true;
+    }
+    return moved;
+  }
+
+  template <class F>
+  void attempt(flight_base& flight, F&& f) {
+    try {
+      f();
+    } catch (...) {
+      flight.error = std::current_exception();
+      settle(flight);
+    }
+  }
+
+  void settle(flight_base& flight) {
+    queue_.erase(std::find(queue_.begin(), queue_.end(), &flight));
+    flight.settled.store(true, std::memory_order_release);
+    settled_.notify_all();
+  }
+
+  std::shared_ptr<group> group_;
+  X transport_;
+  workspace memory_;
+  bool crowded_;
+  job spare_;
+  std::atomic_flag spare_taken_;
+  std::uint64_t sequence_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable queued_, settled_;
+  std::deque<flight_base*> queue_;
+  std::atomic<int> callers_{0};  // threads that want the mutex
+  bool leaving_ = false;
+  std::jthread driver_;
+};
+
+}  // namespace rondo::inline v0::run
