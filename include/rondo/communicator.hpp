@@ -13,6 +13,7 @@
 #include <rondo/collectives/send_receive.hpp>
 #include <rondo/group.hpp>
 #include <rondo/options.hpp>
+#include <rondo/reconnect.hpp>
 #include <rondo/run/engine.hpp>
 #include <rondo/run/families.hpp>
 #include <rondo/run/survey.hpp>
@@ -20,7 +21,6 @@
 #include <rondo/transport.hpp>
 #include <rondo/work.hpp>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -44,14 +44,9 @@ namespace rondo::inline v0 {
 template <transport X>
 class communicator {
  public:
-  /// Makes the transport of a part of the ranks; for split() and duplicate().
-  using connector = std::function<X(std::shared_ptr<group> const&, group::clock::time_point)>;
-
   /// Every rank of the group must construct one; blocks until all have.
-  communicator(std::shared_ptr<group> g, X transport, communicator_options const& options = {},
-               connector connect = default_connector())
-      : group_(std::move(g)), options_(options), connect_(std::move(connect)),
-        around_(run::survey(*group_, group::clock::now() + options.deadline)),
+  communicator(std::shared_ptr<group> g, X transport, communicator_options const& options = {})
+      : group_(std::move(g)), options_(options), around_(run::survey(*group_, group::clock::now() + options.deadline)),
         engine_(std::make_shared<run::engine<X>>(group_, std::move(transport), around_.crowded)) {}
 
   rank_t rank() const noexcept { return group_->rank(); }
@@ -202,8 +197,8 @@ class communicator {
     auto const deadline = group::clock::now() + options_.deadline;
     auto part = group_->split(color, key, deadline);
     if (!part) return std::nullopt;
-    X link = connect_(part, deadline);
-    return communicator(std::move(part), std::move(link), options_, connect_);
+    X link = reconnect(engine_->transport(), part, deadline);
+    return communicator(std::move(part), std::move(link), options_);
   }
 
   /// The same ranks with streams of their own, so that calls on both do not wait for each other. As split().
@@ -216,15 +211,6 @@ class communicator {
 
  private:
   struct single_message {};  // in the place of an algorithm: sends and receives have none
-
-  static connector default_connector() {
-    return [](std::shared_ptr<group> const& g, group::clock::time_point deadline) -> X {
-      if constexpr (requires { X::connect(g, deadline); })
-        return X::connect(g, deadline);
-      else
-        throw invalid_argument("this transport does not say how to connect: give the communicator a connector");
-    };
-  }
 
   template <class R>
   static std::span<element_of<R> const> read(R& r) noexcept {
@@ -337,7 +323,6 @@ class communicator {
 
   std::shared_ptr<group> group_;
   communicator_options options_;
-  connector connect_;
   run::surroundings around_;
   std::shared_ptr<run::engine<X>> engine_;
 };

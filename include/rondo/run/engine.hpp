@@ -43,7 +43,7 @@ class engine {
     if (driver_.joinable()) driver_.join();
   }
 
-  group& ranks() noexcept { return *group_; }
+  X const& transport() const noexcept { return transport_; }
 
   /// A job for a blocking call: the engine's own, whose vectors keep their memory, unless another call has it.
   class lease {

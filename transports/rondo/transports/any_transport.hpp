@@ -1,5 +1,7 @@
 #pragma once
 
+#include <rondo/group.hpp>
+#include <rondo/reconnect.hpp>
 #include <rondo/transport.hpp>
 
 #include <chrono>
@@ -32,6 +34,9 @@ class any_transport {
   void consume(rank_t peer, std::size_t n) { inside_->consume(peer, n); }
   std::size_t read(rank_t peer, std::span<std::byte> bytes) { return inside_->read(peer, bytes); }
   void wait(std::chrono::nanoseconds patience) { inside_->wait(patience); }
+  any_transport reconnect(std::shared_ptr<group> const& ranks, group::clock::time_point deadline) const {
+    return inside_->reconnect(ranks, deadline);
+  }
 
  private:
   struct contract {
@@ -44,6 +49,7 @@ class any_transport {
     virtual void consume(rank_t, std::size_t) = 0;
     virtual std::size_t read(rank_t, std::span<std::byte>) = 0;
     virtual void wait(std::chrono::nanoseconds) = 0;
+    virtual any_transport reconnect(std::shared_ptr<group> const&, group::clock::time_point) const = 0;
   };
 
   template <transport X>
@@ -63,6 +69,9 @@ class any_transport {
     void consume(rank_t peer, std::size_t n) override { x.consume(peer, n); }
     std::size_t read(rank_t peer, std::span<std::byte> bytes) override { return x.read(peer, bytes); }
     void wait(std::chrono::nanoseconds patience) override { x.wait(patience); }
+    any_transport reconnect(std::shared_ptr<group> const& ranks, group::clock::time_point deadline) const override {
+      return any_transport(rondo::reconnect(x, ranks, deadline));
+    }
 
     X x;
   };

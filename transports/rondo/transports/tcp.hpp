@@ -48,7 +48,7 @@ class tcp {
     // Of a pair the higher rank dials, and knows more.
     for (rank_t q = ranks->size() - 1; q >= 0; --q)
       if (auto const& problem = outcomes[index(q)]; !problem.empty()) throw connect_error(problem, q);
-    tcp x(ranks->rank());
+    tcp x(ranks->rank(), options);
     for (rank_t q = 0; q < ranks->size(); ++q) x.streams_.emplace_back(q, mesh.take(q), options.stripe);
     return x;
   }
@@ -57,12 +57,18 @@ class tcp {
   tcp& operator=(tcp&& other) noexcept {
     close();
     rank_ = other.rank_;
+    options_ = std::move(other.options_);
     streams_ = std::move(other.streams_);
     polled_ = std::move(other.polled_);
     owner_ = other.owner_;
     return *this;
   }
   ~tcp() { close(); }
+
+  /// connect() with the options of this one.
+  tcp reconnect(std::shared_ptr<group> const& ranks, group::clock::time_point deadline) const {
+    return connect(ranks, options_, deadline);
+  }
 
   rank_t rank() const noexcept { return rank_; }
   int size() const noexcept { return static_cast<int>(streams_.size()); }
@@ -87,7 +93,7 @@ class tcp {
   }
 
  private:
-  explicit tcp(rank_t rank) : rank_(rank) {}
+  tcp(rank_t rank, tcp_options const& options) : rank_(rank), options_(options) {}
 
   static std::size_t index(rank_t q) noexcept { return static_cast<std::size_t>(q); }
 
@@ -128,6 +134,7 @@ class tcp {
   }
 
   rank_t rank_;
+  tcp_options options_;
   std::vector<detail::tcp_stream> streams_;
   std::vector<std::array<pollfd, 2>> polled_;
   ::pid_t owner_ = ::getpid();
