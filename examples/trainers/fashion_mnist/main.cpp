@@ -1,0 +1,62 @@
+#include "models.hpp"
+#include "options.hpp"
+#include "trainer.hpp"
+#include <rondo/transports/bootstrap.hpp>
+#include <rondo/transports/shm.hpp>
+#include <rondo/transports/tcp.hpp>
+
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <iomanip>
+
+namespace {
+
+using namespace fashion_mnist;
+
+rondo::any_transport connect(std::string const& transport, std::shared_ptr<rondo::group> const& group) {
+  if (transport == "tcp") return rondo::tcp::connect(group);
+  return rondo::shm::connect(group);
+}
+
+template <class T>
+void train(communicator& comm, options const& chosen) {
+  dataset const training = load(chosen.data, "train", chosen.limit), test = load(chosen.data, "t10k", chosen.limit);
+  sgd<T> const descent(chosen.rate, chosen.momentum);
+  trainer<T> replica(comm, chosen.model == "mlp" ? mlp<T>(chosen.seed) : conv<T>(chosen.seed), descent);
+
+  bool const speaks = comm.rank() == 0;
+  std::ofstream log;
+  if (speaks && !chosen.loss_log.empty()) log.open(chosen.loss_log);
+  log << std::setprecision(17);
+  for (int epoch = 1, step = 0; epoch <= chosen.epochs; ++epoch) {
+    auto const order = shuffled(training.size(), chosen.seed, epoch);
+    auto const record = [&](double loss) { log << ++step << ' ' << loss << '\n'; };
+    report const r = replica.epoch(training, test, order, chosen.batch, record);
+    if (speaks)
+      std::printf("epoch %2d   loss %.4f   test accuracy %.2f %%   %.0f images/s   communication %.1f %%   "
+                  "replicas identical (%016" PRIx64 ")\n",
+                  epoch, r.loss, 100 * r.accuracy, r.images_a_second, 100 * r.communication, r.hash);
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains a small net on Fashion-MNIST, data parallel: rondo launch -n 2 -- fashion_mnist");
+  options const chosen(app);
+  CLI11_PARSE(app, argc, argv);
+  Eigen::setNbThreads(1);  // ranks share the cores, so each is one thread
+
+  auto const who = rondo::environment::detect();
+  try {
+    auto const group = rondo::join(who);
+    communicator comm(group, connect(chosen.transport, group));
+    chosen.type == "float" ? train<float>(comm, chosen) : train<double>(comm, chosen);
+    return 0;
+  } catch (std::exception const& problem) {
+    std::fprintf(stderr, "fashion_mnist, rank %d: %s\n", who.rank, problem.what());
+    return 1;
+  }
+}

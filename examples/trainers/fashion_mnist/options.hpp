@@ -1,0 +1,43 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace fashion_mnist {
+
+/// The command line; the same on every rank.
+struct options {
+  std::string model = "mlp", transport = "shm", type = "float";
+  int epochs = 10;
+  std::size_t batch = 128;
+  double rate = 0.02, momentum = 0.9;
+  std::uint64_t seed = 1;
+  std::size_t limit = std::numeric_limits<std::size_t>::max();
+  std::string data = "/usr/share/datasets/fashion-mnist", loss_log;
+
+  explicit options(CLI::App& app) {
+    app.add_option("--model", model, "the net")->check(CLI::IsMember({"mlp", "conv"}))->capture_default_str();
+    app.add_option("--transport", transport, "what connects the ranks")
+        ->check(CLI::IsMember({"shm", "tcp"}))
+        ->capture_default_str();
+    app.add_option("--type", type, "type of the numbers")
+        ->check(CLI::IsMember({"float", "double"}))
+        ->capture_default_str();
+    app.add_option("--epochs", epochs, "passes over the training set")->capture_default_str();
+    app.add_option("--batch", batch, "images a step, over all ranks")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    app.add_option("--lr", rate, "learning rate")->capture_default_str();
+    app.add_option("--momentum", momentum, "momentum of the descent")->capture_default_str();
+    app.add_option("--seed", seed, "of the first parameters and of the order of the images")->capture_default_str();
+    app.add_option("--limit", limit, "use only so many images of each set")->check(CLI::PositiveNumber);
+    app.add_option("--data", data, "directory of the data set")->capture_default_str();
+    app.add_option("--loss-log", loss_log, "write step and loss of every step to this file");
+  }
+  options(options const&) = delete;  // the parser holds references to the members
+};
+
+}  // namespace fashion_mnist

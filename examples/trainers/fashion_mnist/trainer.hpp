@@ -1,0 +1,123 @@
+#pragma once
+
+#include "data.hpp"
+#include "hash.hpp"
+#include "net.hpp"
+#include "sampling.hpp"
+#include "sgd.hpp"
+#include "softmax.hpp"
+#include <rondo/communicator.hpp>
+#include <rondo/ops.hpp>
+#include <rondo/transports/any_transport.hpp>
+
+#include <chrono>
+#include <functional>
+
+namespace fashion_mnist {
+
+/// The ranks that train together, over a transport that the command line names.
+using communicator = rondo::communicator<rondo::any_transport>;
+
+/// What one epoch came to, over all ranks.
+struct report {
+  double loss;             ///< mean over the images, each seen with the parameters of its step
+  double accuracy;         ///< share of the test set that was classified right, 0 … 1
+  double images_a_second;  ///< training alone
+  double communication;  ///< share of the training time spent in all_reduce, waiting for slower ranks included, 0 … 1
+  std::uint64_t hash;    ///< of the parameters, the same on every rank
+};
+
+/// One replica of a net, trained in step with those of the other ranks of a communicator.
+///
+/// Every step takes one global batch, of which each rank works on its share, so the descent is that of a single rank
+/// with the same batch but for the order of summation. Every rank must make the same calls.
+template <class T>
+class trainer {
+ public:
+  trainer(communicator& comm, net<T> model, sgd<T> descent)
+      : comm_(comm), net_(std::move(model)), descent_(descent), reduced_(net_.parameters().size() + 1) {
+    comm_.broadcast(net_.parameters(), 0);
+  }
+
+  /// Trains on every image once, in steps of `batch_size` images over all ranks; calls observe(loss) after each step.
+  report epoch(dataset const& training, dataset const& test, std::span<std::size_t const> order, std::size_t batch_size,
+               std::function<void(double)> const& observe) {
+    waited_ = {};
+    double loss = 0;
+    auto const start = clock::now();
+    for (std::size_t first = 0; first < order.size(); first += batch_size) {
+      auto const which = order.subspan(first, std::min(batch_size, order.size() - first));
+      T const mean = step(training, which);
+      observe(static_cast<double>(mean));
+      loss += static_cast<double>(mean) * static_cast<double>(which.size());
+    }
+    seconds const trained = clock::now() - start;
+
+    std::array sums{static_cast<double>(correct(test)), waited_ / trained};
+    comm_.all_reduce(sums, rondo::sum);
+    auto const images = static_cast<double>(order.size());
+    return {.loss = loss / images,
+            .accuracy = sums[0] / static_cast<double>(test.size()),
+            .images_a_second = images / trained.count(),
+            .communication = sums[1] / comm_.size(),
+            .hash = common_hash()};
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  using seconds = std::chrono::duration<double>;
+
+  /// One step of the descent on a global batch; returns its mean loss. The loss travels behind the gradients.
+  T step(dataset const& training, std::span<std::size_t const> which) {
+    batch<T> const mine(training, share(which, comm_.rank(), comm_.size()));
+    auto [loss, slope] = softmax_cross_entropy(net_.forward(mine.images), mine.labels);
+
+    // The mean over ranks of what is scaled by ranks / batch is the mean over the batch, however uneven the shares.
+    T const scale = static_cast<T>(comm_.size()) / static_cast<T>(which.size());
+    std::span const gradient(reduced_.data(), reduced_.size() - 1);
+    net_.backward(slope * scale, gradient);
+    reduced_.back() = loss * scale;
+
+    auto const start = clock::now();
+    comm_.all_reduce(reduced_, rondo::avg);
+    waited_ += clock::now() - start;
+
+    descent_.update(net_.parameters(), gradient);
+    return reduced_.back();
+  }
+
+  /// How many images of this rank's share of the test set are classified right.
+  std::size_t correct(dataset const& test) {
+    std::vector<std::size_t> all(test.size());
+    std::iota(all.begin(), all.end(), std::size_t(0));
+    std::size_t count = 0;
+    for (auto rest = share(all, comm_.rank(), comm_.size()); !rest.empty();) {
+      auto const part = rest.first(std::min<std::size_t>(rest.size(), 256));
+      batch<T> const images(test, part);
+      count += count_correct(net_.forward(images.images), images.labels);
+      rest = rest.subspan(part.size());
+    }
+    return count;
+  }
+
+  /// The hash of the parameters; throws unless all ranks hold the same bits.
+  std::uint64_t common_hash() {
+    std::array const mine{hash(std::as_bytes(net_.parameters()))};
+    std::vector<std::uint64_t> all(static_cast<std::size_t>(comm_.size()));
+    comm_.all_gather(mine, all);
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      if (all[rank] != all[0])
+        throw std::runtime_error("the replica of rank " + std::to_string(rank) +
+                                 " differs from that of rank 0: check that "
+                                 "all ranks run the same program on the same kind of processor");
+    return mine[0];
+  }
+
+  communicator& comm_;
+  net<T> net_;
+  sgd<T> descent_;
+  std::vector<T> reduced_;  ///< gradients, then the loss
+  seconds waited_{};
+};
+
+}  // namespace fashion_mnist
