@@ -11,21 +11,21 @@ import checks
 # From the bottom up. A header belongs to the first entry that matches the start of its name after rondo/, and may
 # include its own layer and those below. A header in detail/ lies where what it includes puts it.
 layers = [
-    ("base", "config version types element float16 bfloat16 float8 error deadline wait"),
-    ("concepts", "transport. memory device reduce_op schedule. group fingerprint"),
+    ("base", "config version types algorithm element float16 bfloat16 float8 error wait options"),
+    ("concepts", "transport. memory device reduce_op schedule. group fingerprint reconnect"),
     ("diagnostics", "diagnostics/"),
     ("algorithms", "ops fold schedule/ direct/"),
     ("run", "run/"),
     ("select", "select policy"),
-    ("communicator", "communicator collectives/"),
+    ("communicator", "communicator collectives/ work"),
     ("training", "gradient/ async/ pipeline/"),
     ("adapters", "adapters/"),
     ("umbrella", "rondo."),
 ]
 rank = {name: number for number, (name, _) in enumerate(layers)}
 
-# Transports and kernels model the concepts: of root 1 they see no more than this layer.
-ceiling = {"transports/": "algorithms", "cuda/": "run"}
+# What the other two roots see of root 1: a transport's entry points hand out communicators, kernels run schedules.
+ceiling = {"transports/": "communicator", "cuda/": "run"}
 
 # The one place that may include a library.
 libraries = {
