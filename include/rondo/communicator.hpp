@@ -21,6 +21,8 @@
 #include <rondo/transport.hpp>
 #include <rondo/work.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -210,6 +212,8 @@ class communicator {
   }
 
  private:
+  static constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24 * 365);  // the clock ends later
+
   struct single_message {};  // in the place of an algorithm: sends and receives have none
 
   template <class R>
@@ -247,7 +251,8 @@ class communicator {
   template <class Algorithm, collectives::request Request, class Go>
   void plan(Request const& request, run::job& j, call_options const& options, rank_t to, rank_t from, Go&& go) {
     j.ranks = size();
-    j.deadline = group::clock::now() + (options.deadline.count() != 0 ? options.deadline : options_.deadline);
+    auto const patience = options.deadline.count() != 0 ? options.deadline : options_.deadline;
+    j.deadline = group::clock::now() + std::min(patience, longest_deadline);
     j.mark.collective = static_cast<std::uint16_t>(Request::kind);
     bool const ordered = options.ordered || options_.ordered;
     j.mark.ordered = ordered;

@@ -26,7 +26,7 @@ struct all_to_all : symmetric {
     check_size("all_to_all", "output", out, from.sum(ranks));
     check_apart("all_to_all", in, out);
     require(to[static_cast<std::size_t>(rank)] == from[static_cast<std::size_t>(rank)],
-            "all_to_all sends a rank's own block to itself: give it the same count both ways");
+            [] { return "all_to_all sends a rank's own block to itself: give it the same count both ways"; });
     mark_type<T>(j, 0);
     j.segmented = false;
     j.promises.resize(static_cast<std::size_t>(ranks));

@@ -43,20 +43,26 @@ struct rooted {
   constexpr rank_t root() const noexcept { return from_or_to; }
 };
 
-inline void require(bool holds, std::string const& otherwise) {
-  if (!holds) throw invalid_argument(otherwise);
+/// Throws invalid_argument with the sentence that `otherwise()` makes, which costs nothing while all is well.
+template <class Sentence>
+void require(bool holds, Sentence&& otherwise) {
+  if (!holds) [[unlikely]]
+    throw invalid_argument(otherwise());
 }
 
 inline void check_root(char const* call, rank_t root, int ranks) {
-  require(root >= 0 && root < ranks, std::string(call) + " has root " + std::to_string(root) + " among " +
-                                         std::to_string(ranks) + " ranks: give a root from 0 to " +
-                                         std::to_string(ranks - 1));
+  require(root >= 0 && root < ranks, [&] {
+    return std::string(call) + " has root " + std::to_string(root) + " among " + std::to_string(ranks) +
+           " ranks: give a root from 0 to " + std::to_string(ranks - 1);
+  });
 }
 
 template <class T>
 void check_size(char const* call, char const* name, std::span<T> given, std::size_t needed) {
-  require(given.size() == needed, std::string(call) + " needs " + std::to_string(needed) + " elements in its " + name +
-                                      " buffer, not " + std::to_string(given.size()));
+  require(given.size() == needed, [&] {
+    return std::string(call) + " needs " + std::to_string(needed) + " elements in its " + name + " buffer, not " +
+           std::to_string(given.size()) + ": give every rank a buffer of that size";
+  });
 }
 
 /// Buffers must be one and the same, or apart.
@@ -65,9 +71,10 @@ void check_apart(char const* call, std::span<T const> in, std::span<T> out) {
   std::less<T const*> const before;
   bool const apart = in.empty() || out.empty() || !before(out.data(), in.data() + in.size()) ||
                      !before(in.data(), out.data() + out.size());
-  require(apart || in.data() == out.data(),
-          std::string(call) +
-              " has buffers that overlap in part: pass the same buffer twice, or buffers that are apart");
+  require(apart || in.data() == out.data(), [&] {
+    return std::string(call) +
+           " has buffers that overlap in part: pass the same buffer twice, or buffers that are apart";
+  });
 }
 
 template <class T>
@@ -88,18 +95,23 @@ inline void copy_bytes(std::byte* to, std::byte const* from, std::size_t bytes) 
   if (bytes != 0 && to != from) std::memmove(to, from, bytes);
 }
 
+template <class T>
+inline constexpr short_name type_mark = to_short_name(type_name<T>());
+template <class Op>
+inline short_name const op_mark = to_short_name(op_name<Op>());
+
 /// What the fingerprint says about elements and operation.
 template <class T>
 void mark_type(run::job& j, std::size_t count) {
   j.math.element = sizeof(T);
   j.mark.count = count;
-  j.mark.type = to_short_name(type_name<T>());
+  j.mark.type = type_mark<T>;
 }
 template <class T, class Op>
 void mark_operation(run::job& j, std::size_t count) {
   j.mark.count = count;
-  j.mark.type = to_short_name(type_name<T>());
-  j.mark.op = to_short_name(op_name<Op>());
+  j.mark.type = type_mark<T>;
+  j.mark.op = op_mark<Op>;
 }
 
 /// Hash of block sizes (FNV-1a), so that ranks that disagree about them find out.
@@ -124,9 +136,10 @@ class blocks {
   std::uint64_t shape() const noexcept { return own_ ? shape_of(counts_) : 0; }
 
   void check(char const* call, int ranks) const {
-    require(!own_ || counts_.size() == static_cast<std::size_t>(ranks),
-            std::string(call) + " needs one count for each of " + std::to_string(ranks) + " ranks, not " +
-                std::to_string(counts_.size()));
+    require(!own_ || counts_.size() == static_cast<std::size_t>(ranks), [&] {
+      return std::string(call) + " needs one count for each of " + std::to_string(ranks) + " ranks, not " +
+             std::to_string(counts_.size());
+    });
   }
 
   /// Calls f(rank, elements before its block, elements of its block) for every rank.

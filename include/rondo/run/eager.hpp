@@ -90,10 +90,7 @@ class eager {
       std::size_t const head = marks_.sent(q) ? 0 : sizeof(fingerprint);
       message_ = head + payload;
       if (message_ <= joined_bytes) {
-        if (head != 0) {
-          fingerprint const mark = marks_.outgoing(q);
-          std::memcpy(joined_.data(), &mark, head);
-        }
+        if (head != 0) std::memcpy(joined_.data(), &marks_.outgoing(q), head);
         std::size_t filled = head;
         for (int i = 0; i < out_.out.count; ++i) {
           chunk const& c = at(out_.out, i);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/by_rank.hpp>
 #include <rondo/fingerprint.hpp>
 #include <rondo/transport.hpp>
 
@@ -49,15 +50,15 @@ class marks {
   bool sent(rank_t q) const noexcept { return at(q).marked_out == call_; }
   bool received(rank_t q) const noexcept { return at(q).marked_in == call_; }
 
-  /// The fingerprint for `q`; note_sent() once all of it is out.
-  fingerprint outgoing(rank_t q) const noexcept { return counting(q, &promise::out); }
+  /// The fingerprint for `q`; valid until the next call of a member. note_sent() once all of it is out.
+  fingerprint const& outgoing(rank_t q) noexcept { return counting(q, &promise::out); }
   void note_sent(rank_t q) noexcept { at(q).marked_out = call_; }
 
   /// Sends what is left of the fingerprint for `q`; true once it is out.
   bool send(rank_t q, bool more) {
     if (sent(q)) return true;
     auto& p = at(q);
-    fingerprint const mark = outgoing(q);
+    fingerprint const& mark = outgoing(q);
     auto const rest = std::as_bytes(std::span(&mark, 1)).subspan(p.mark_bytes);
     p.mark_bytes = static_cast<std::uint8_t>(p.mark_bytes + transport_.write(q, rest, more));
     if (p.mark_bytes != sizeof mark) return false;
@@ -77,7 +78,7 @@ class marks {
 
   /// Compares the fingerprint of `q` that lies at `bytes`; the caller consumes it.
   bool accept(rank_t q, std::byte const* bytes) {
-    fingerprint const mine = counting(q, &promise::in);
+    fingerprint const& mine = counting(q, &promise::in);
     if (std::memcmp(&mine, bytes, sizeof mine) == 0) {
       at(q).marked_in = call_;
       return true;
@@ -106,12 +107,11 @@ class marks {
   }
 
  private:
-  workspace::peer_state& at(rank_t q) const noexcept { return memory_.peers[static_cast<std::size_t>(q)]; }
+  workspace::peer_state& at(rank_t q) const noexcept { return detail::by_rank(memory_.peers, q); }
 
-  fingerprint counting(rank_t q, std::size_t promise::*count) const noexcept {
-    fingerprint mark = mark_;
-    if (!promises_.empty()) mark.count = promises_[static_cast<std::size_t>(q)].*count;
-    return mark;
+  fingerprint const& counting(rank_t q, std::size_t promise::*count) noexcept {
+    if (!promises_.empty()) mark_.count = detail::by_rank(promises_, q).*count;
+    return mark_;
   }
 
   X& transport_;
