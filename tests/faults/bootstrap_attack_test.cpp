@@ -248,9 +248,7 @@ TEST_P(deaths, a_stopped_rank_is_named_by_the_report_of_a_deadline) {
       return g->verdict().rank == victim && g->verdict().what.find("does not answer") != std::string::npos ? 0 : 4;
     });
   for (int r = 0; r < 4; ++r) {
-    if (r != victim) {
-      EXPECT_EQ(ranks[static_cast<std::size_t>(r)].wait(), 0) << r;
-    }
+    if (r != victim) { EXPECT_EQ(ranks[static_cast<std::size_t>(r)].wait(), 0) << r; }
   }
 }
 

@@ -176,8 +176,6 @@ inline environment environment::detect(lookup const& get) {
   else if (auto const job = set.text(spoken->job))
     found.job = *job + "." + set.text("TORCHELASTIC_RESTART_COUNT").value_or("0") + "." +
                 set.text(slurm ? "SLURM_STEP_ID" : nullptr).value_or("0");
-  else
-    found.job = "launcher " + std::to_string(detail::launcher_pid(spoken->rank));
   found.token = set.text("RONDO_TOKEN").value_or(set.text(spoken->token).value_or(""));
 
   found.address = override_address ? *override_address : set.text("MASTER_ADDR").value_or("");
@@ -200,7 +198,9 @@ inline environment environment::detect(lookup const& get) {
       found.ports = 8;
     }
   }
-  if ((found.address.empty() || !found.port) && found.local_size && found.local_size < found.size)
+  bool const by_name = found.address.empty() || !found.port;
+  if (by_name && found.job.empty()) found.job = "launcher " + std::to_string(detail::launcher_pid(spoken->rank));
+  if (by_name && found.local_size && found.local_size < found.size)
     throw invalid_argument("MASTER_ADDR and MASTER_PORT are not both set, but only " +
                            std::to_string(found.local_size) + " of " + std::to_string(found.size) +
                            " ranks are on this host: set them to the host of rank 0 and a port that is free there");
