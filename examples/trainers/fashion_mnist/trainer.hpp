@@ -53,13 +53,15 @@ class trainer {
     }
     seconds const trained = clock::now() - start;
 
-    std::array sums{static_cast<double>(correct(test)), waited_ / trained};
-    comm_.all_reduce(sums, rondo::sum);
+    // As with gradients: the mean over ranks of ranks * part is the whole.
+    std::array means{comm_.size() * static_cast<double>(correct(test)) / static_cast<double>(test.size()),
+                     waited_ / trained};
+    comm_.all_reduce(means, rondo::avg);
     auto const images = static_cast<double>(order.size());
     return {.loss = loss / images,
-            .accuracy = sums[0] / static_cast<double>(test.size()),
+            .accuracy = means[0],
             .images_a_second = images / trained.count(),
-            .communication = sums[1] / comm_.size(),
+            .communication = means[1],
             .hash = common_hash()};
   }
 
