@@ -247,17 +247,22 @@ TEST(verify, blocks) {
   EXPECT_TRUE(verify_reduce_scatter(table(2, 2, {{cross0, cross1}}).view()));
   table const swap(2, 2, {{{1, a, 1, b}, {0, b, 0, a}}});
   EXPECT_TRUE(verify_all_gather(swap.view()));
-  EXPECT_FALSE(verify_all_to_all(swap.view()));
-  table const transpose(2, 2, {{{1, b, 1, b}, {0, a, 0, a}}});
-  EXPECT_TRUE(verify_all_to_all(transpose.view()));
-  EXPECT_FALSE(verify_all_gather(transpose.view()));
-  // Blocks of two chunks: 0 1 | 2 3.
-  table const wide(2, 4, {{{1, {2, 2}, 1, {2, 2}}, {0, {0, 2}, 0, {0, 2}}}});
-  EXPECT_TRUE(verify_all_to_all(wide.view())) << verify_all_to_all(wide.view()).describe();
   EXPECT_TRUE(verify_gather(table(2, 2, {{copies(1, b), sends(0, b)}}).view(), 0));
   EXPECT_FALSE(verify_gather(table(2, 2, {{copies(1, b), sends(0, b)}}).view(), 1));
   EXPECT_TRUE(verify_scatter(table(2, 2, {{sends(1, b), copies(0, b)}}).view(), 0));
   EXPECT_FALSE(verify_scatter(table(2, 2, {{sends(1, a), copies(0, a)}}).view(), 0));
+}
+
+TEST(verify, all_to_all_has_a_half_to_send_and_a_half_to_receive) {
+  table t(2, 4, {{{1, {1, 1}, 1, {3, 1}}, {0, {0, 1}, 0, {2, 1}}}});
+  EXPECT_TRUE(verify_all_to_all(t.view())) << verify_all_to_all(t.view()).describe();
+  t.at(0, 0).in = {2, 1};
+  EXPECT_EQ(verify_all_to_all(t.view()).why, flaw::incomplete) << "that is the place for its own block";
+  t.at(0, 0).in = {1, 1};
+  EXPECT_EQ(verify_all_to_all(t.view()).why, flaw::incomplete) << "what is to be sent stays as it was";
+  table const wide(2, 8, {{{1, {2, 2}, 1, {6, 2}}, {0, {0, 2}, 0, {4, 2}}}});
+  EXPECT_TRUE(verify_all_to_all(wide.view())) << verify_all_to_all(wide.view()).describe();
+  EXPECT_EQ(verify_all_to_all(table(2, 6, {}).view()).why, flaw::bad_shape);
 }
 
 TEST(verify, barrier) {

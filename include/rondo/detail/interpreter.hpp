@@ -12,16 +12,17 @@ namespace rondo::inline v0 {
 
 /// How `verify` tells one sum from another.
 enum class proof : unsigned char {
-  expressions, ///< as a set of ranks and a tree: a proof, and the tree facts; to about 1,000 ranks
-  checksums    ///< as a sum of random 64-bit numbers: wrong with probability 2^-64 a chunk; no tree facts; to thousands
+  expressions,  ///< as a set of ranks and a tree: a proof, and the tree facts; to about 1,000 ranks
+  checksums  ///< as a sum of random 64-bit numbers: wrong with probability 2^-64 a chunk; no tree facts; to thousands
 };
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0
 
 namespace rondo::inline v0::detail {
 
 /// What a chunk of a rank's buffer may hold, and what a fold makes of it. `nothing` is a place nobody may read.
-template <proof> class contents;
+template <proof>
+class contents;
 
 /// Which chunk it is, wherever it stands now, and which sum of it.
 struct labelled_sum {
@@ -30,8 +31,9 @@ struct labelled_sum {
   friend constexpr bool operator==(labelled_sum, labelled_sum) = default;
 };
 
-template <> class contents<proof::expressions> {
-public:
+template <>
+class contents<proof::expressions> {
+ public:
   using value = labelled_sum;
   static constexpr value nothing{-1, -1};
 
@@ -49,12 +51,13 @@ public:
 
   constexpr expressions& sums() { return sums_; }
 
-private:
+ private:
   expressions sums_;
 };
 
-template <> class contents<proof::checksums> {
-public:
+template <>
+class contents<proof::checksums> {
+ public:
   using value = std::uint64_t;
   static constexpr value nothing = 0;
 
@@ -78,7 +81,7 @@ public:
 
   constexpr bool complete(value v, int c) { return v == total_[static_cast<std::size_t>(c)]; }
 
-private:
+ private:
   int chunks_;
   std::vector<value> total_;
 };
@@ -88,10 +91,11 @@ struct origin {
   rank_t rank;
   int chunk;
 };
-inline constexpr rank_t everybody = -2; // the sum over all ranks
+inline constexpr rank_t everybody = -2;  // the sum over all ranks
 
 /// Whether the numbers that `s` gives are possible at all.
-template <schedule S> constexpr bool well_shaped(S const& s, int least_chunks) {
+template <schedule S>
+constexpr bool well_shaped(S const& s, int least_chunks) {
   int const rounds = s.rounds();
   return s.ranks() >= 1 && s.chunks() >= least_chunks && rounds >= 0 && s.period() >= 1 &&
          s.period() <= (rounds > 1 ? rounds : 1);
@@ -132,8 +136,9 @@ constexpr verdict check_round(std::vector<step> const& now, int i, int chunks, i
 }
 
 /// Plays a schedule on symbols: all ranks, round by round. A round's messages carry the values from before its merges.
-template <proof P, schedule S> class interpreter {
-public:
+template <proof P, schedule S>
+class interpreter {
+ public:
   using value = typename contents<P>::value;
 
   constexpr explicit interpreter(S const& s)
@@ -144,7 +149,8 @@ public:
 
   /// has(rank, chunk): whether the rank begins with a contribution of its own in the chunk;
   /// wants(rank, chunk): the origin of what it must end with, its rank `nobody` where anything will do.
-  template <class Has, class Wants> constexpr verdict run(Has has, Wants wants) {
+  template <class Has, class Wants>
+  constexpr verdict run(Has has, Wants wants) {
     for (rank_t r = 0; r < ranks_; ++r)
       for (int c = 0; c < chunks_; ++c)
         if (has(r, c)) at(r, c) = contents_.contribution(r, c);
@@ -157,10 +163,12 @@ public:
     }
     for (rank_t r = 0; r < ranks_; ++r)
       if (owed_[static_cast<std::size_t>(r)].count) return {flaw::not_forwarded, r, rounds - 1};
-    return finish(wants);
+    verdict found = finish(wants);
+    if (found && P == proof::expressions) found.needless = count_needless(wants);
+    return found;
   }
 
-private:
+ private:
   constexpr value& at(rank_t r, int c) {
     return held_[static_cast<std::size_t>(r) * static_cast<std::size_t>(chunks_) + static_cast<std::size_t>(c)];
   }
@@ -209,8 +217,9 @@ private:
     return {};
   }
 
-  template <class Wants> constexpr verdict finish(Wants wants) {
-    std::vector<value> sums; // of every chunk, the first that some rank has
+  template <class Wants>
+  constexpr verdict finish(Wants wants) {
+    std::vector<value> sums;  // of every chunk, the first that some rank has
     bool same = true, ordered = true;
     for (int c = 0; c < chunks_; ++c) {
       value first = contents<P>::nothing;
@@ -248,15 +257,49 @@ private:
     return found;
   }
 
+  /// Goes back from the end and asks of every chunk whether anybody will read it.
+  template <class Wants>
+  constexpr int count_needless(Wants wants) {
+    std::vector<char> asked_for(held_.size(), 0);
+    auto const of = [&](rank_t r, int c) -> char& {
+      return asked_for[static_cast<std::size_t>(r) * static_cast<std::size_t>(chunks_) + static_cast<std::size_t>(c)];
+    };
+    for (rank_t r = 0; r < ranks_; ++r)
+      for (int c = 0; c < chunks_; ++c) of(r, c) = wants(r, c).rank != nobody;
+
+    int needless = 0;
+    std::vector<char> wire;  // of this round's messages: whether the chunk will be read
+    for (int i = s_.rounds() - 1; i >= 0; --i) {
+      wire.clear();
+      for (rank_t r = 0; r < ranks_; ++r) {
+        step const t = now_[static_cast<std::size_t>(r)] = s_.at(r, i);
+        message_[static_cast<std::size_t>(r)] = wire.size();
+        bool needed = t.from == nobody;
+        for (int j = 0, c = t.in.first; j < t.in.count; ++j, c = next(c)) {
+          wire.push_back(of(r, c));
+          needed = needed || of(r, c);
+          if (t.how == merge::overwrite) of(r, c) = 0;
+        }
+        needless += !needed;
+      }
+      for (rank_t r = 0; r < ranks_; ++r) {
+        step const& t = now_[static_cast<std::size_t>(r)];
+        for (int j = 0, c = t.out.first; j < t.out.count; ++j, c = next(c))
+          if (wire[message_[static_cast<std::size_t>(t.to)] + static_cast<std::size_t>(j)]) of(r, c) = 1;
+      }
+    }
+    return needless;
+  }
+
   S s_;
   int ranks_;
   int chunks_;
   contents<P> contents_;
-  std::vector<value> held_;          // ranks x chunks
-  std::vector<step> now_;            // this round of every rank
-  std::vector<slice> owed_;          // law 4: what the rank must send in this round, since its place is free
-  std::vector<value> wire_;          // this round's messages
-  std::vector<std::size_t> message_; // where in wire_ the message of a rank begins
+  std::vector<value> held_;           // ranks x chunks
+  std::vector<step> now_;             // this round of every rank
+  std::vector<slice> owed_;           // law 4: what the rank must send in this round, since its place is free
+  std::vector<value> wire_;           // this round's messages
+  std::vector<std::size_t> message_;  // where in wire_ the message of a rank begins
 };
 
-} // namespace rondo::inline v0::detail
+}  // namespace rondo::inline v0::detail

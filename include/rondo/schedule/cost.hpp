@@ -11,23 +11,23 @@
 namespace rondo::inline v0 {
 
 /// What a message of n bytes costs: alpha + n * beta seconds on the way and, where it is folded, n * gamma afterwards.
-/// A link is also the simplest network: the same link between all ranks.
-struct link {
-  double alpha = 0; ///< seconds a message
-  double beta = 0;  ///< seconds a byte
-  double gamma = 0; ///< seconds a byte folded
+/// A link is also the simplest network: the same between all ranks.
+struct link_cost {
+  double alpha = 0;  ///< seconds a message
+  double beta = 0;   ///< seconds a byte
+  double gamma = 0;  ///< seconds a byte folded
 
-  constexpr link operator()(rank_t, rank_t) const noexcept { return *this; }
+  constexpr link_cost operator()(rank_t, rank_t) const noexcept { return *this; }
 };
 
 /// Ranks q * ranks_per_host … (q + 1) * ranks_per_host - 1 live on host q. Links are not shared: a host whose ranks
 /// send at the same time through one card needs a `between` that is as much slower.
 struct two_level_network {
-  link inside;
-  link between;
+  link_cost inside;
+  link_cost between;
   int ranks_per_host = 1;
 
-  constexpr link operator()(rank_t from, rank_t to) const noexcept {
+  constexpr link_cost operator()(rank_t from, rank_t to) const noexcept {
     return from / ranks_per_host == to / ranks_per_host ? inside : between;
   }
 };
@@ -35,15 +35,15 @@ struct two_level_network {
 /// A function from (sender, receiver) to the link between them.
 template <class N>
 concept network = requires(N const net, rank_t r) {
-  { net(r, r) } -> std::convertible_to<link>;
+  { net(r, r) } -> std::convertible_to<link_cost>;
 };
 
 /// What a schedule costs. The last three are those of the rank that has most of each.
 struct estimate {
-  double seconds = 0; ///< until the last rank has finished
-  int messages = 0;   ///< sent by a rank
-  double sent = 0;    ///< bytes
-  double folded = 0;  ///< bytes
+  double seconds = 0;  ///< until the last rank has finished
+  int messages = 0;    ///< sent by a rank
+  double sent = 0;     ///< bytes
+  double folded = 0;   ///< bytes
 };
 
 namespace detail {
@@ -52,7 +52,7 @@ namespace detail {
 struct rank_clock {
   double send_free = 0;
   double receive_free = 0;
-  double start = 0; // of the message that it sends in this round
+  double start = 0;  // of the message that it sends in this round
   step now{};
   estimate spent{};
 };
@@ -77,18 +77,19 @@ struct arrivals {
   }
 };
 
-} // namespace detail
+}  // namespace detail
 
 /// Runs the schedule on a clock: `bytes` is the size of the whole buffer, cut into `segments` that overlap as law 3
 /// allows.
 ///
 /// The model (Hockney's, with the order of the executor): each rank has one send side and one receive side, which run
-/// at the same time. A message starts when the send side is free and the chunks that it carries have arrived; it ends
-/// alpha + bytes * beta later, and not before the receiver took, and folded, what came before. A receive also waits for
-/// the sends of earlier rounds. No contention between pairs of ranks.
+/// at the same time. A message starts when the send side is free and the chunks that it carries are here; it ends alpha
+/// + bytes * beta later. What comes in while the receiver takes, or folds, something else queues up; and a receive does
+/// not end before the sends of earlier rounds. Pairs of ranks do not get into each other's way.
 ///
 /// Time O(segments * rounds * ranks): log-step schedules of 65,536 ranks take well under a second, rings of 4,096 some.
-template <schedule S, network N> constexpr estimate cost(S const& s, double bytes, N const& net, int segments = 1) {
+template <schedule S, network N>
+constexpr estimate cost(S const& s, double bytes, N const& net, int segments = 1) {
   int const ranks = s.ranks(), rounds = s.rounds(), period = s.period();
   auto const index = [](int x) { return static_cast<std::size_t>(x); };
   double const chunk = bytes / segments / std::max(1, s.chunks());
@@ -106,10 +107,10 @@ template <schedule S, network N> constexpr estimate cost(S const& s, double byte
     for (rank_t r = 0; r < ranks; ++r) {
       detail::rank_clock& mine = clocks[index(r)];
       if (mine.now.from != nobody) {
-        link const wire = net(mine.now.from, r);
+        link_cost const wire = net(mine.now.from, r);
         double const size = chunk * mine.now.in.count;
         double const there = clocks[index(mine.now.from)].start + wire.alpha;
-        mine.receive_free = std::max({there, mine.receive_free, mine.send_free}) + size * wire.beta;
+        mine.receive_free = std::max(std::max(there, mine.receive_free) + size * wire.beta, mine.send_free);
         if (mine.now.how != merge::overwrite) {
           mine.receive_free += size * wire.gamma;
           mine.spent.folded += size;
@@ -120,7 +121,7 @@ template <schedule S, network N> constexpr estimate cost(S const& s, double byte
     for (rank_t r = 0; r < ranks; ++r) {
       detail::rank_clock& mine = clocks[index(r)];
       if (mine.now.to == nobody) continue;
-      link const wire = net(r, mine.now.to);
+      link_cost const wire = net(r, mine.now.to);
       double const size = chunk * mine.now.out.count;
       mine.send_free = mine.start + wire.alpha + size * wire.beta;
       mine.spent.sent += size;
@@ -142,4 +143,4 @@ template <schedule S, network N> constexpr estimate cost(S const& s, double byte
   return most;
 }
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0

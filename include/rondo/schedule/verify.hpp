@@ -16,7 +16,7 @@
 ///
 /// Time O(rounds * ranks + chunks moved), memory O(ranks * chunks). A `root` out of range is flaw::bad_shape.
 ///
-/// Where ranks own blocks (reduce_scatter, all_gather, gather, scatter, all_to_all), chunks() is a multiple of ranks()
+/// Where ranks own blocks (reduce_scatter, all_gather, gather, scatter), chunks() is a multiple of ranks()
 /// and block q is the q-th run of chunks() / ranks() of them.
 ///
 /// Method: symbolic execution. Every fold joins disjoint sets of contributors, and the sets are complete at the end, so
@@ -40,10 +40,11 @@ constexpr verdict verify_whole(S const& s, Has has, Wants wants) {
   return interpreter<P, S>(s).run(has, wants);
 }
 
-} // namespace detail
+}  // namespace detail
 
 /// Every rank ends with the sum of all contributions in every chunk.
-template <proof P = proof::expressions, schedule S> constexpr verdict verify_all_reduce(S const& s) {
+template <proof P = proof::expressions, schedule S>
+constexpr verdict verify_all_reduce(S const& s) {
   return detail::verify_whole<P>(
       s, [](rank_t, int) { return true; },
       [](rank_t, int c) {
@@ -52,7 +53,8 @@ template <proof P = proof::expressions, schedule S> constexpr verdict verify_all
 }
 
 /// `root` ends with the sum of all contributions in every chunk.
-template <proof P = proof::expressions, schedule S> constexpr verdict verify_reduce(S const& s, rank_t root) {
+template <proof P = proof::expressions, schedule S>
+constexpr verdict verify_reduce(S const& s, rank_t root) {
   if (root < 0 || root >= s.ranks()) return {flaw::bad_shape};
   return detail::verify_whole<P>(
       s, [](rank_t, int) { return true; },
@@ -62,7 +64,8 @@ template <proof P = proof::expressions, schedule S> constexpr verdict verify_red
 }
 
 /// Every rank ends with what `root` began with.
-template <proof P = proof::expressions, schedule S> constexpr verdict verify_broadcast(S const& s, rank_t root) {
+template <proof P = proof::expressions, schedule S>
+constexpr verdict verify_broadcast(S const& s, rank_t root) {
   if (root < 0 || root >= s.ranks()) return {flaw::bad_shape};
   return detail::verify_whole<P>(
       s, [root](rank_t r, int) { return r == root; },
@@ -72,7 +75,8 @@ template <proof P = proof::expressions, schedule S> constexpr verdict verify_bro
 }
 
 /// Rank r ends with the sum of all contributions in its own block.
-template <proof P = proof::expressions, schedule S> constexpr verdict verify_reduce_scatter(S const& s) {
+template <proof P = proof::expressions, schedule S>
+constexpr verdict verify_reduce_scatter(S const& s) {
   return detail::verify_blocks<P>(
       s, [](rank_t, int) { return true; },
       [](rank_t r, int c, int owner) {
@@ -81,7 +85,8 @@ template <proof P = proof::expressions, schedule S> constexpr verdict verify_red
 }
 
 /// Every rank begins with its own block and ends with everybody's.
-template <proof P = proof::expressions, schedule S> constexpr verdict verify_all_gather(S const& s) {
+template <proof P = proof::expressions, schedule S>
+constexpr verdict verify_all_gather(S const& s) {
   return detail::verify_blocks<P>(
       s, [](rank_t r, int owner) { return r == owner; },
       [](rank_t, int c, int owner) {
@@ -90,7 +95,8 @@ template <proof P = proof::expressions, schedule S> constexpr verdict verify_all
 }
 
 /// Every rank begins with its own block; `root` ends with everybody's.
-template <proof P = proof::expressions, schedule S> constexpr verdict verify_gather(S const& s, rank_t root) {
+template <proof P = proof::expressions, schedule S>
+constexpr verdict verify_gather(S const& s, rank_t root) {
   if (root < 0 || root >= s.ranks()) return {flaw::bad_shape};
   return detail::verify_blocks<P>(
       s, [](rank_t r, int owner) { return r == owner; },
@@ -100,7 +106,8 @@ template <proof P = proof::expressions, schedule S> constexpr verdict verify_gat
 }
 
 /// `root` begins with all blocks; every rank ends with its own.
-template <proof P = proof::expressions, schedule S> constexpr verdict verify_scatter(S const& s, rank_t root) {
+template <proof P = proof::expressions, schedule S>
+constexpr verdict verify_scatter(S const& s, rank_t root) {
   if (root < 0 || root >= s.ranks()) return {flaw::bad_shape};
   return detail::verify_blocks<P>(
       s, [root](rank_t r, int) { return r == root; },
@@ -109,18 +116,24 @@ template <proof P = proof::expressions, schedule S> constexpr verdict verify_sca
       });
 }
 
-/// Every rank begins with one block for each rank and ends with one from each: block q of rank r becomes block r of q.
-template <proof P = proof::expressions, schedule S> constexpr verdict verify_all_to_all(S const& s) {
-  int const each = s.ranks() > 0 ? s.chunks() / s.ranks() : 0;
-  return detail::verify_blocks<P>(
-      s, [](rank_t, int) { return true; },
-      [each](rank_t r, int c, int owner) {
-        return detail::origin{owner, r * each + c - owner * each};
-      });
+/// The first half of the chunks are the blocks to send, one for each rank, and still there in the end; the second half
+/// are the blocks received: block q of rank r becomes block r of the second half of q. What a rank has for itself is no
+/// business of the schedule.
+template <proof P = proof::expressions, schedule S>
+constexpr verdict verify_all_to_all(S const& s) {
+  if (!detail::well_shaped(s, 1) || s.chunks() % (2 * s.ranks())) return {flaw::bad_shape};
+  int const half = s.chunks() / 2, each = half / s.ranks();
+  return detail::interpreter<P, S>(s).run([half](rank_t, int c) { return c < half; },
+                                          [half, each](rank_t r, int c) {
+                                            if (c < half) return detail::origin{r, c};
+                                            int const from = (c - half) / each;
+                                            return detail::origin{from == r ? nobody : from, r * each + c % each};
+                                          });
 }
 
 /// No rank ends before it heard, at first or at second hand, that every rank has begun. Messages may be empty.
-template <schedule S> constexpr verdict verify_barrier(S const& s) {
+template <schedule S>
+constexpr verdict verify_barrier(S const& s) {
   if (!detail::well_shaped(s, 0)) return {flaw::bad_shape};
   auto const ranks = static_cast<std::size_t>(s.ranks()), words = (ranks + 63) / 64;
   std::vector<std::uint64_t> before, knows(ranks * words, 0);
@@ -149,7 +162,8 @@ template <schedule S> constexpr verdict verify_barrier(S const& s) {
 /// earlier receives of its segment that touch its slice, a receive for the earlier sends of its rank. Law 1 alone
 /// implies that this ends (the oldest unfinished message can always move); here it is checked and not believed. Time
 /// O((segments * rounds)^2 * ranks) at worst: for tests of up to some hundred ranks.
-template <schedule S> constexpr verdict verify_overlap(S const& s, int segments = 3) {
+template <schedule S>
+constexpr verdict verify_overlap(S const& s, int segments = 3) {
   if (!detail::well_shaped(s, 0) || segments < 1) return {flaw::bad_shape};
   struct task {
     int segment, round;
@@ -205,4 +219,4 @@ template <schedule S> constexpr verdict verify_overlap(S const& s, int segments 
   return {flaw::none, nobody, -1, -1, true, true, true, true};
 }
 
-} // namespace rondo::inline v0
+}  // namespace rondo::inline v0
