@@ -53,7 +53,7 @@ void folds_like(Op const& op) {
   EXPECT_EQ(fold.element, sizeof(T));
   enum class alias { none, first, second };
   for (alias const where : {alias::none, alias::first, alias::second})
-    for (std::size_t const skew : {0, 1, 3})
+    for (std::size_t const skew : {0U, 1U, 3U})
       for (std::size_t const count : counts) {
         skewed<T> out(count, skew), a(count, 2 * skew), b(count, skew / 2);
         std::vector<T> expected;

@@ -230,8 +230,8 @@ struct pair_of_floats {
 };
 
 auto const hypotenuse = [](float a, float b) noexcept { return std::sqrt(a * a + b * b); };
-auto const careless = [](float a, float b) { return a + b; };
-auto const of_halves = [](float16 a, float16 b) noexcept { return float16(a + b); };
+[[maybe_unused]] auto const careless = [](float a, float b) { return a + b; };
+[[maybe_unused]] auto const of_halves = [](float16 a, float16 b) noexcept { return float16(a + b); };
 
 TEST(ops, the_concept_accepts_what_can_be_folded) {
   static_assert(reduce_op<sum_op, float> && reduce_op<sum_op, float16> && reduce_op<max_op, std::uint8_t>);

@@ -18,7 +18,8 @@ namespace rondo::inline v0::detail {
 /// Values beyond the largest finite one become infinity, or NaN where the format has no infinity.
 ///
 /// Sources: IEEE 754-2019 section 3.4 (binary16); OCP 8-bit Floating Point Specification 1.0, section 5 (E4M3, E5M2).
-template <std::unsigned_integral Bits, int Exponent, int Mantissa, bool Infinite = true> class small_float {
+template <std::unsigned_integral Bits, int Exponent, int Mantissa, bool Infinite = true>
+class small_float {
   static_assert(1 + Exponent + Mantissa == sizeof(Bits) * CHAR_BIT);
 
  public:
@@ -41,8 +42,11 @@ template <std::unsigned_integral Bits, int Exponent, int Mantissa, bool Infinite
   RONDO_HD static constexpr Bits encode(float value) noexcept {
     std::int32_t const bits = std::bit_cast<std::int32_t>(value);
     std::int32_t const magnitude = bits & 0x7fffffff;
-    std::int32_t const odd = (magnitude >> shift) & 1;
-    std::int32_t rounded = (magnitude - rebias + (1 << (shift - 1)) - 1 + odd) >> shift;
+    std::int32_t const almost_half = (1 << (shift - 1)) - 1 + (magnitude >> shift & 1);
+    // Unsigned, since a NaN may overflow here; it is replaced below.
+    std::uint32_t const raised =
+        static_cast<std::uint32_t>(magnitude - rebias) + static_cast<std::uint32_t>(almost_half);
+    std::int32_t rounded = static_cast<std::int32_t>(raised >> shift);
     rounded = select(less(rounded, infinity), rounded, infinity);
     if constexpr (rebias != 0) {
       // The last place of this power of two is the smallest subnormal, so that the adder rounds for us.
