@@ -252,6 +252,29 @@ TEST_P(deaths, a_stopped_rank_is_named_by_the_report_of_a_deadline) {
   }
 }
 
+TEST(bootstrap_attack, a_forked_worker_does_not_hide_the_death_of_its_rank) {
+  for (int const victim : {0, 1}) {
+    job const j(2);
+    process rank([&] {
+      auto const g = j.join(victim);
+      auto const worker = ::fork();
+      if (worker == 0) {
+        ::alarm(5);
+        ::pause();
+      }
+      g->exchange(std::to_string(worker), clock::now() + 10s);
+      ::kill(::getpid(), SIGKILL);
+      return 0;
+    });
+    auto const g = j.join(1 - victim);
+    auto const worker = std::stoi(g->exchange("", clock::now() + 10s)[static_cast<std::size_t>(victim)]);
+    EXPECT_TRUE(fails_within(*g, 1s));
+    EXPECT_EQ(g->verdict().rank, victim);
+    EXPECT_EQ(::kill(worker, SIGKILL), 0);
+    EXPECT_EQ(rank.wait(), -SIGKILL);
+  }
+}
+
 TEST(bootstrap_attack, a_rank_that_dies_while_others_still_join_ends_the_wait) {
   job const j(3);
   process mortal([&] {

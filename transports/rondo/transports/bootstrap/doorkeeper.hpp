@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/transports/bootstrap/endpoint.hpp>
+#include <rondo/transports/bootstrap/fork_guard.hpp>
 #include <rondo/transports/bootstrap/frame_stream.hpp>
 #include <rondo/transports/bootstrap/handshake.hpp>
 
@@ -32,7 +33,7 @@ class doorkeeper {
   static constexpr std::size_t most_strangers = 512;
 
   doorkeeper(descriptor listener, std::string token, judge decide, admit let_in)
-      : listener_(std::move(listener)), token_(std::move(token)), decide_(std::move(decide)),
+      : listener_(std::move(listener)), guard_(listener_.get()), token_(std::move(token)), decide_(std::move(decide)),
         let_in_(std::move(let_in)) {}
 
   /// Appends what to poll. serve() must be called with these entries, in this order, before the next watch().
@@ -140,6 +141,7 @@ class doorkeeper {
   }
 
   descriptor listener_;
+  fork_guard guard_;
   std::string token_;
   judge decide_;
   admit let_in_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/transports/bootstrap/descriptor.hpp>
+#include <rondo/transports/bootstrap/fork_guard.hpp>
 #include <rondo/transports/bootstrap/wire.hpp>
 
 #include <algorithm>
@@ -30,14 +31,17 @@ class frame_stream {
 
   frame_stream() = default;
   explicit frame_stream(descriptor socket, std::size_t limit = stranger_limit)
-      : socket_(std::move(socket)), limit_(limit) {}
+      : socket_(std::move(socket)), guard_(socket_.get()), limit_(limit) {}
 
   int fd() const noexcept { return socket_.get(); }
   void permit(std::size_t payload) noexcept { limit_ = payload; }
   bool unsent() const noexcept { return sent_ < outbox_.size(); }
   short events() const noexcept { return static_cast<short>(POLLIN | (unsent() ? POLLOUT : 0)); }
   void shut() noexcept { ::shutdown(fd(), SHUT_WR); }
-  void close() noexcept { socket_.close(); }
+  void close() noexcept {
+    guard_.release();
+    socket_.close();
+  }
 
   /// Queues a frame; flush() sends it.
   void push(message kind, std::uint64_t group, std::string_view payload) {
@@ -96,6 +100,7 @@ class frame_stream {
   }
 
   descriptor socket_;
+  fork_guard guard_;
   std::size_t limit_ = stranger_limit;
   std::string inbox_, outbox_;
   std::size_t taken_ = 0, sent_ = 0;
