@@ -83,20 +83,16 @@ class tcp_call {
     return {idle ? -1 : socket_.descriptor(), static_cast<short>(state_ == state::connecting ? POLLOUT : POLLIN), 0};
   }
 
+  /// Goes on as far as it can; `ready` says that the system has news of the socket.
   void advance(bool ready, clock::time_point now) {
-    switch (state_) {
-      case state::resting:
-        if (now >= until_) dial(now);
-        return;
-      case state::connecting:
-        if (ready) return greet();
-        break;
-      case state::greeted:
-        if (ready) return hear();
-        break;
-      case state::done: return;
+    if (ready && state_ == state::connecting) {
+      greet();
+    } else if (ready && state_ == state::greeted) {
+      hear();
+    } else if (now >= until_ && (state_ == state::connecting || state_ == state::greeted)) {
+      failed(ETIMEDOUT);
     }
-    if (now >= until_) failed(ETIMEDOUT);
+    while (state_ == state::resting && now >= until_) dial(now);
   }
 
   /// The addresses that were tried, and what became of them.

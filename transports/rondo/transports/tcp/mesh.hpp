@@ -60,6 +60,7 @@ class tcp_mesh {
           calls_.emplace_back(q, tcp_greeting{theirs.secret, ranks_.rank(), s}, mine.secret, mine.route_to(theirs),
                               options_);
     }
+    for (auto& c : calls_) c.advance(false, clock::now());
     while (missing_ > 0) {
       if (ranks_.failed()) ranks_.verdict().raise();
       auto const now = clock::now();
