@@ -64,7 +64,7 @@ TEST(trickling, shows_little_more_than_is_needed) {
       auto const got = x.readable(0, 100);
       EXPECT_GE(got.size(), 100u);
       EXPECT_LE(got.size(), 103u);
-      EXPECT_EQ(got.front(), stream_byte(0, 100 * static_cast<unsigned>(i)));
+      EXPECT_EQ(got.front(), stream(0, 1000)[100 * static_cast<std::size_t>(i)]);
       x.consume(0, 100);
     }
   });

@@ -2,9 +2,11 @@
 
 #include <rondo/transport.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <gtest/gtest.h>
@@ -43,15 +45,19 @@ class patience {
   clock::time_point end_ = clock::now() + std::chrono::seconds(30);
 };
 
-/// The byte at a place of an endless stream that never looks like a shifted or repeated copy of itself.
-inline std::byte stream_byte(std::uint64_t seed, std::uint64_t place) {
-  std::uint64_t const x = (place + 1) * 0x9e3779b97f4a7c15u + seed * 0xbf58476d1ce4e5b9u;
-  return static_cast<std::byte>(x >> 56 ^ x >> 31);
+/// Word `i` of an endless stream that never looks like a shifted or repeated copy of itself.
+inline std::uint64_t stream_word(std::uint64_t seed, std::uint64_t i) {
+  std::uint64_t const x = (i + 1) * 0x9e3779b97f4a7c15u + seed * 0xbf58476d1ce4e5b9u;
+  return (x ^ x >> 31) * 0x94d049bb133111ebu;
 }
 
+/// Its first `n` bytes.
 inline bytes stream(std::uint64_t seed, std::size_t n) {
   bytes b(n);
-  for (std::size_t i = 0; i < n; ++i) b[i] = stream_byte(seed, i);
+  for (std::size_t i = 0; i < n; i += sizeof(std::uint64_t)) {
+    auto const word = stream_word(seed, i);
+    std::memcpy(b.data() + i, &word, std::min(sizeof word, n - i));
+  }
   return b;
 }
 

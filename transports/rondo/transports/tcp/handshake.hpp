@@ -178,7 +178,7 @@ class tcp_visitor {
   tcp_socket& socket() noexcept { return socket_; }
   pollfd ask() const noexcept { return {socket_.descriptor(), POLLIN, 0}; }
   bool greeted() const noexcept { return heard_ >= greeting_size; }
-  bool confirmed() const noexcept { return heard_ == said_.size() && said_.back() == std::byte{1}; }
+  bool confirmed() const noexcept { return heard_ == said_.size(); }
   tcp_greeting greeting() const noexcept { return tcp_greeting::decode(std::span(said_).first<greeting_size>()); }
 
   /// Reads on, but nothing beyond what this stage of the handshake allows; false if the visitor has gone.

@@ -8,10 +8,8 @@
 #include <cstddef>
 #include <cstring>
 #include <deque>
-#include <exception>
 #include <poll.h>
 #include <string>
-#include <string_view>
 #include <sys/resource.h>
 #include <utility>
 #include <vector>
@@ -133,7 +131,8 @@ class tcp_mesh {
                           !lanes_[index(g.rank)][index(g.stream)];
     if (!expected) return false;
     if (!known) return v.answer(wirings[index(g.rank)].secret);
-    if (v.confirmed()) keep(g.rank, g.stream, v.socket());
+    if (!v.confirmed()) return true;
+    keep(g.rank, g.stream, v.socket());
     return false;
   }
 

@@ -4,6 +4,7 @@
 #include <rondo/transports/tcp/ip_address.hpp>
 #include <rondo/transports/tcp/options.hpp>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -89,10 +90,12 @@ class tcp_socket {
 
   /// Drops what has arrived; true if closing now cannot harm what the peer has yet to receive.
   bool settled() const noexcept {
-    constexpr std::size_t plenty = std::size_t{1} << 20;
-    auto const n = ::recv(descriptor(), nullptr, plenty, MSG_TRUNC);
-    if (n > 0) return false;
-    if (n == 0 || !not_now(errno)) return true;
+    std::array<std::byte, std::size_t{16} << 10> unwanted;
+    for (int left = 64; left > 0; --left)  // not for ever, if the peer goes on sending
+      if (auto const n = receive(unwanted); n <= 0) {
+        if (n == 0 || !not_now(errno)) return true;
+        break;
+      }
     int unacknowledged = 0;
     return ::ioctl(descriptor(), SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
   }
