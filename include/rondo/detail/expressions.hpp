@@ -12,7 +12,7 @@ namespace rondo::inline v0::detail {
 /// Sums of ranks' contributions as binary trees, hash-consed: equal trees have equal numbers. Number r < ranks is the
 /// contribution of rank r alone.
 class expressions {
-public:
+ public:
   explicit constexpr expressions(int ranks) : ranks_(ranks), words_((ranks + 63) / 64), table_(16, -1) {
     for (int r = 0; r < ranks; ++r) {
       nodes_.push_back({-1, -1, r, r, r + 1});
@@ -56,11 +56,11 @@ public:
     return level[0];
   }
 
-private:
+ private:
   struct tree {
     int left, right;
     int commuted;
-    int first, last; // ranks [first, last) in order; last == 0 if they are not
+    int first, last;  // ranks [first, last) in order; last == 0 if they are not
   };
 
   constexpr tree const& node(int x) const { return nodes_[static_cast<std::size_t>(x)]; }
@@ -109,9 +109,9 @@ private:
   int ranks_;
   int words_;
   std::vector<tree> nodes_;
-  std::vector<std::uint64_t> members_; // words_ of them for each node: the set of ranks that contribute
-  std::vector<int> table_;             // open addressing, a power of two, at most half full
+  std::vector<std::uint64_t> members_;  // words_ of them for each node: the set of ranks that contribute
+  std::vector<int> table_;              // open addressing, a power of two, at most half full
   std::size_t used_ = 0;
 };
 
-} // namespace rondo::inline v0::detail
+}  // namespace rondo::inline v0::detail

@@ -20,7 +20,8 @@ struct svg_options {
 namespace detail {
 
 /// Lays out and writes one picture. Units are CSS pixels: text of 12 and 13 stays readable on paper up to 16 ranks.
-template <schedule S> class space_time_diagram {
+template <schedule S>
+class space_time_diagram {
  public:
   space_time_diagram(S const& s, svg_options const& options) : s_(s), options_(options), y_{top} {
     for (int i = 0; i < s_.rounds(); ++i) {
@@ -82,7 +83,8 @@ template <schedule S> class space_time_diagram {
   int x(rank_t r) const { return left + r * column_ + column_ / 2; }
   int y(int round) const { return y_[static_cast<std::size_t>(round)]; }
 
-  /// A message between the last rank and the first leaves on one side and comes in on the other, as on a map of the world.
+  /// A message between the last rank and the first leaves on one side and comes in on the other, as on a map of the
+  /// world.
   bool wraps(rank_t from, rank_t to) const {
     int const last = s_.ranks() - 1;
     return last > 1 && std::abs(from - to) == last;
@@ -203,7 +205,8 @@ template <schedule S> class space_time_diagram {
 
 /// A schedule as a picture: ranks across, rounds down, one arrow a message, and at its head the chunks that arrive.
 /// Returns a complete SVG document that needs no other file. About 400 bytes a message: meant for up to some 16 ranks.
-template <schedule S> std::string svg(S const& s, svg_options const& options = {}) {
+template <schedule S>
+std::string svg(S const& s, svg_options const& options = {}) {
   return detail::space_time_diagram<S>(s, options).draw();
 }
 
