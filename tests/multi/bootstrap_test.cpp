@@ -365,10 +365,10 @@ TEST(bootstrap, leaving_in_any_order_fails_nobody) {
   }
 }
 
-TEST(bootstrap, waiting_for_a_rank_that_has_left_says_so) {
-  for (int const gone : {0, 2}) {
+TEST(bootstrap, a_departure_is_known_and_a_report_about_it_says_so) {
+  for (int const gone : {1, 2}) {
     job const j(3);
-    std::latch left(3), done(3);
+    std::latch left(3), known(2), done(3);
     expect_none(on_threads(3, [&](int r) {
       auto g = j.join(r);
       g->entered(16);
@@ -376,7 +376,13 @@ TEST(bootstrap, waiting_for_a_rank_that_has_left_says_so) {
       if (r == gone) g.reset();
       left.arrive_and_wait();
       if (r != gone) {
-        g->entered(17);
+        auto const until = clock::now() + 1s;
+        while (!g->departed(gone) && clock::now() < until) std::this_thread::sleep_for(2ms);
+        EXPECT_TRUE(g->departed(gone));
+        EXPECT_FALSE(g->departed(3 - gone));
+        EXPECT_FALSE(g->failed());
+        known.arrive_and_wait();
+        if (r == 0) g->report({failure::kind::peer_lost, gone, "its stream ended"});
         EXPECT_TRUE(fails_within(*g, 1s));
         EXPECT_EQ(g->verdict().why, failure::kind::peer_lost);
         EXPECT_EQ(g->verdict().rank, gone);
@@ -385,6 +391,45 @@ TEST(bootstrap, waiting_for_a_rank_that_has_left_says_so) {
       done.arrive_and_wait();
     }));
   }
+}
+
+TEST(bootstrap, groups_without_rank_0_go_on_when_it_has_left) {
+  job const j(4);
+  std::latch left(4);
+  expect_none(on_threads(4, [&](int r) {
+    auto g = j.join(r);
+    auto part = g->split(r > 0, 0, clock::now() + 10s);
+    if (r == 0) part.reset();
+    g.reset();
+    left.arrive_and_wait();
+    if (r == 0) return;
+    EXPECT_EQ(part->exchange(std::to_string(r), clock::now() + 10s)[2], "3");
+    EXPECT_EQ(part->split(0, -r, clock::now() + 10s)->rank(), 3 - r);
+    EXPECT_FALSE(part->failed());
+  }));
+}
+
+TEST(bootstrap, the_end_of_the_process_of_rank_0_fails_nobody) {
+  job const j(3);
+  process rank_0([&]() -> int {
+    j.join(0)->exchange("", clock::now() + 10s);
+    std::exit(0);
+  });
+  std::latch joined(2);
+  expect_none(on_threads(2, [&](int r) {
+    auto const g = j.join(r + 1);
+    g->exchange("", clock::now() + 10s);
+    joined.arrive_and_wait();
+    if (r == 0) { EXPECT_EQ(rank_0.wait(), 0); }
+    std::this_thread::sleep_for(200ms);
+    EXPECT_FALSE(g->failed()) << g->verdict().what;
+    EXPECT_TRUE(g->departed(0));
+    auto const start = clock::now();
+    expect_contains(message_of([&] { g->exchange("", clock::now() + 10s); }), "rank 0");
+    g->report({failure::kind::peer_lost, 0, "rank 0 has left"});
+    EXPECT_EQ(g->verdict().what, "rank 0 has left");
+    EXPECT_LT(seconds_since(start), 1);
+  }));
 }
 
 TEST(bootstrap, an_exchange_with_a_rank_that_has_left_fails_at_once) {

@@ -41,7 +41,7 @@ inline std::shared_ptr<group> join(environment const& who = environment::detect(
   if (who.size == 1) return std::make_shared<solo_group>();
 
   auto const deadline = steady::now() + options.deadline;
-  std::unique_ptr<coordinator> hub;
+  hub_owner hub;
   std::pair<frame_stream, identity> way;
   if (who.rank == 0) {
     std::array<int, 2> ends{};
@@ -50,8 +50,7 @@ inline std::shared_ptr<group> join(environment const& who = environment::detect(
                           "): raise ulimit -n");
     descriptor mine(ends[0]), theirs(ends[1]);
     way = {frame_stream(std::move(mine), frame_stream::member_limit + 64), identity::own()};
-    hub = std::make_unique<coordinator>(who.size, secret_of(who), open_door(who, deadline), std::move(theirs),
-                                        place_of(who));
+    hub.reset(new coordinator(who.size, secret_of(who), open_door(who, deadline), std::move(theirs), place_of(who)));
   } else {
     way = knock(who, deadline);
   }

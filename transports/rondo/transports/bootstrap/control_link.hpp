@@ -5,7 +5,6 @@
 #include <rondo/transports/bootstrap/handshake.hpp>
 #include <rondo/transports/bootstrap/wakeup.hpp>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <condition_variable>
@@ -25,8 +24,6 @@ class link_listener {
   virtual void on_frame(frame const&) = 0;
   /// The coordinator has gone: `cleanly`, or it died.
   virtual void on_hub_gone(bool cleanly) = 0;
-  /// Called ten times a second while it returns true, and once after every frame.
-  virtual bool on_watch() = 0;
 
  protected:
   ~link_listener() = default;
@@ -76,28 +73,23 @@ class control_link {
   void unsubscribe(std::uint64_t group) noexcept { listeners_.erase(group); }
 
  private:
-  static constexpr auto watch_interval = std::chrono::milliseconds(100);
   static constexpr auto goodbye_patience = std::chrono::milliseconds(500);
 
   void run() noexcept {
     auto lock = this->lock();
     auto give_up = steady::time_point::max();
-    bool watching = false;
     while (!(leaving_ && (gone_ || steady::now() >= give_up))) {
       if (!gone_) (void)stream_.flush();
       if (leaving_ && give_up == steady::time_point::max()) give_up = steady::now() + goodbye_patience;
       if (leaving_ && !gone_ && !stream_.unsent()) stream_.shut();
       std::array polled{pollfd{wakeup_.fd(), POLLIN, 0}, pollfd{gone_ ? -1 : stream_.fd(), stream_.events(), 0}};
-      auto const until = watching ? std::min(give_up, steady::now() + watch_interval) : give_up;
 
       lock.unlock();
-      if (::poll(polled.data(), polled.size(), poll_timeout(until)) < 0) polled = {};
+      if (::poll(polled.data(), polled.size(), poll_timeout(give_up)) < 0) polled = {};
       lock.lock();
 
       if (polled[0].revents != 0) wakeup_.hush();
       if (!gone_ && (polled[1].revents & ~POLLOUT) != 0) receive();
-      watching = false;
-      for (auto const& [id, listener] : listeners_) watching |= listener->on_watch();
       changed_.notify_all();
     }
     stream_.close();

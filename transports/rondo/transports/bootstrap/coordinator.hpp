@@ -49,6 +49,13 @@ class coordinator {
   coordinator(coordinator const&) = delete;
   coordinator& operator=(coordinator const&) = delete;
 
+  /// Lets nobody in any more and frees the port; goes on for the ranks that are here, until the last one has left.
+  void retire() noexcept {
+    retired_.store(true, std::memory_order_relaxed);
+    wakeup_.ring();
+  }
+  bool deserted() const noexcept { return deserted_.load(std::memory_order_relaxed); }
+
  private:
   enum class state : std::uint8_t { absent, here, left, lost };
   struct member {
@@ -69,17 +76,25 @@ class coordinator {
 
   void run() noexcept {
     try {
-      while (!stop_.load(std::memory_order_relaxed)) turn(next_deadline(), true);
+      while (!stop_.load(std::memory_order_relaxed)) {
+        bool const retired = retired_.load(std::memory_order_relaxed);
+        if (retired) door_.close();
+        if (retired && empty()) break;
+        turn(next_deadline(), !retired);
+      }
       groups_.clear();  // nobody is asked for anything more
       for (auto& m : ranks_)
         if (m.is == state::here) m.stream.push(message::farewell, 0, {});
       auto const until = steady::now() + farewell_patience;
-      while (steady::now() < until &&
-             std::any_of(ranks_.begin(), ranks_.end(), [](auto const& m) { return m.is == state::here; }))
-        turn(until, false);
+      while (steady::now() < until && !empty()) turn(until, false);
     } catch (std::exception const&) {
     }  // out of memory: the connections close, and every rank learns that rank 0 is lost
     for (auto& m : ranks_) m.stream.close();
+    deserted_.store(true, std::memory_order_relaxed);
+  }
+
+  bool empty() const noexcept {
+    return std::none_of(ranks_.begin(), ranks_.end(), [](auto const& m) { return m.is == state::here; });
   }
 
   steady::time_point next_deadline() const noexcept {
@@ -91,9 +106,10 @@ class coordinator {
   /// Sleeps until something happens, and deals with it.
   void turn(steady::time_point until, bool door_open) {
     std::vector<pollfd> polled{{wakeup_.fd(), POLLIN, 0}};
-    for (rank_t r = size_ - 1; r >= 0;
-         --r)  // this process last: whatever it does next, the others have had the same news
-      if (at(r).is == state::here) (void)at(r).stream.flush();  // if broken, a goodbye may be unread: reading finds out
+    // This process last: whatever it does next, the others have had the same news. A broken connection shows when it is
+    // read, because a goodbye may still be waiting there.
+    for (rank_t r = size_ - 1; r >= 0; --r)
+      if (at(r).is == state::here) (void)at(r).stream.flush();
     for (auto const& m : ranks_) polled.push_back({m.is == state::here ? m.stream.fd() : -1, m.stream.events(), 0});
     if (door_open) door_.watch(polled);
     if (::poll(polled.data(), polled.size(), poll_timeout(until)) < 0) {
@@ -234,7 +250,7 @@ class coordinator {
   std::map<std::uint64_t, hosted_group> groups_;
   doorkeeper door_;
   wakeup wakeup_;
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, retired_{false}, deserted_{false};
   std::thread thread_;
 };
 

@@ -48,6 +48,13 @@ class doorkeeper {
     return strangers_.empty() ? steady::time_point::max() : strangers_.front().deadline;
   }
 
+  void close() noexcept {
+    paused_ = false;
+    strangers_.clear();
+    guard_.release();
+    listener_.close();
+  }
+
   void serve(pollfd const* polled) {
     auto const now = steady::now();
     if (paused_ && now >= resume_) paused_ = false;

@@ -134,7 +134,8 @@ inline introduction introduce(frame_stream& stream, environment const& env, stea
       settings{RONDO_VERSION, env.size, env.rank, identity::own()}.pack(mine);
       auto const& secret = secret_of(env);
       stream.push(message::proof, 0, packer{}.text(mine).raw(prove(secret, "rank", ours, theirs, mine)));
-      answer = await(stream, deadline);
+      // Once rank 0 has the proof it may count this rank as joined: to hang up now would look like its death.
+      answer = await(stream, std::max(deadline, steady::now() + std::chrono::seconds(2)));
       if (answer && answer->kind == message::welcome) {
         unpacker in(answer->payload);
         auto const self = in.text();

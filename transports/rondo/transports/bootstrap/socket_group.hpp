@@ -2,7 +2,7 @@
 
 #include <rondo/group.hpp>
 #include <rondo/transports/bootstrap/control_link.hpp>
-#include <rondo/transports/bootstrap/coordinator.hpp>
+#include <rondo/transports/bootstrap/hub_keeper.hpp>
 #include <rondo/transports/bootstrap/solo_group.hpp>
 
 #include <algorithm>
@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,10 +23,10 @@ namespace detail {
 
 /// What all groups of one rank share. On rank 0 also the hub, which must outlive the rank's own link.
 struct control_session {
-  control_session(std::unique_ptr<coordinator> h, frame_stream stream, identity who)
+  control_session(hub_owner h, frame_stream stream, identity who)
       : hub(std::move(h)), link(std::move(stream), std::move(who)) {}
 
-  std::unique_ptr<coordinator> hub;
+  hub_owner hub;
   control_link link;
 };
 
@@ -37,8 +36,9 @@ struct control_session {
 ///
 /// Ranks may be processes or threads. Every rank has one control thread, rank 0 two; they sleep while nothing happens.
 /// A process that dies fails every group it belongs to within about 100 ms. A rank that destroys its group has left it:
-/// others fail (peer_lost) only once they enter a collective that it did not finish. When rank 0 of the job has left,
-/// the remaining groups go on without a control plane: exchange() and split() throw peer_lost, verdicts stay local.
+/// nobody fails, until somebody waits for it in an exchange or reports that it did. The coordinator serves as long as
+/// the process of rank 0 lives; when that has ended in good order, the remaining groups go on without a control plane:
+/// exchange() and split() throw peer_lost, verdicts stay local.
 /// Thread-safe, but exchange() and split() of one group must not overlap.
 class socket_group final : public group, private detail::link_listener {
  public:
@@ -85,7 +85,7 @@ class socket_group final : public group, private detail::link_listener {
     if (gathered_) return unpack_pieces();
     if (!failed())
       throw peer_lost("rank 0 of the job has left, so exchange " + std::to_string(round_) +
-                          " cannot be done: let rank 0 keep its groups until all are done",
+                          " cannot be done: let the process of rank 0 end last",
                       find(0));
     auto const why = verdict();
     if (late) throw connect_error(why.what, why.rank);
@@ -158,10 +158,8 @@ class socket_group final : public group, private detail::link_listener {
                            detail::packer{}.number(in.number<std::uint64_t>()).number(entered()).number(finished()));
       case message::departed: {
         auto const who = in.number<rank_t>();
-        auto const last = in.number<std::uint64_t>();
         if (who < 0 || who >= size()) throw detail::malformed{};
         departed_[static_cast<std::size_t>(who)].store(true, std::memory_order_release);
-        if (!first_departure_ || last < first_departure_->last) first_departure_ = {who, last};
         return;
       }
       case message::gathered: {
@@ -177,28 +175,10 @@ class socket_group final : public group, private detail::link_listener {
 
   void on_hub_gone(bool cleanly) override {
     auto const first = find(0);
-    if (!cleanly && first != nobody)
+    if (!cleanly && first != nobody && !departed(first))
       fail({failure::kind::peer_lost, first,
             "rank " + std::to_string(first) + " (" + link().hub().text() +
                 ") died: its control connection broke without a goodbye"});
-  }
-
-  /// A collective that a departed rank did not finish can never end.
-  bool on_watch() override {
-    if (!first_departure_ || failed()) return false;
-    if (entered() <= first_departure_->last) return true;
-    failure why{failure::kind::peer_lost, first_departure_->rank,
-                "rank " + std::to_string(first_departure_->rank) + " has left the group after call " +
-                    std::to_string(first_departure_->last) + " while others waited for it"};
-    if (link().hub_gone()) {
-      fail(std::move(why));
-      return false;
-    }
-    detail::packer out;
-    detail::pack(out, why);
-    link().push(detail::message::report, id_, out.number(entered()));
-    first_departure_.reset();  // told; the verdict follows
-    return false;
   }
 
   std::vector<std::string> unpack_pieces() const {
@@ -208,11 +188,6 @@ class socket_group final : public group, private detail::link_listener {
     return blobs;
   }
 
-  struct departure {
-    rank_t rank;
-    std::uint64_t last;
-  };
-
   std::shared_ptr<detail::control_session> session_;
   std::uint64_t id_;
   std::vector<rank_t> members_;
@@ -220,7 +195,6 @@ class socket_group final : public group, private detail::link_listener {
   bool gathered_ = false;
   std::string pieces_;
   std::vector<std::atomic<bool>> departed_;
-  std::optional<departure> first_departure_;  // the one that finished the fewest calls
 };
 
 }  // namespace rondo::inline v0
