@@ -50,14 +50,15 @@ void by_schedule(detail::ring_streams& streams, std::vector<float>& data, std::u
       {{base, base, n / 2}, {base + n / 2 * sizeof(float), base + n / 2 * sizeof(float), n - n / 2}}};
   run::arithmetic const math{sizeof(float), add};
   run::marks marks(streams, {.sequence = sequence, .count = n}, memory);
+  std::vector<std::uint8_t> merged;  // stays empty: in place nothing moves
   auto const finish = [](auto&& call) {
     while (!call.done())
       if (!call.poll()) relax();
   };
   if (n * sizeof(float) / world <= run::eager_bytes)
-    finish(run::eager(ring::all_reduce{world}, streams, chunks, math, marks, memory, false));
+    finish(run::eager(ring::all_reduce{world}, streams, chunks, math, marks, merged, false));
   else
-    finish(run::executor(ring::all_reduce{world}, streams, chunks, math, marks, memory, false, segments_for(n)));
+    finish(run::executor(ring::all_reduce{world}, streams, chunks, math, marks, merged, false, segments_for(n)));
 }
 
 void by_hand(detail::ring_streams& streams, std::vector<float>& data, std::uint64_t sequence) {

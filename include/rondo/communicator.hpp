@@ -27,6 +27,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -247,27 +248,81 @@ class communicator {
     return collectives::all_to_all<T>{{}, in, each, out, each};
   }
 
-  /// Fills in the job and passes the schedule that does it to `go`.
+  /// How a call goes on once its schedule is known. Only `prepare` knows the types of the call, so that what runs a
+  /// schedule is compiled once for all of them.
+  struct blocking_call {
+    communicator& comm;
+    run::job& job;
+    run::flight_base::streams uses;
+
+    template <class S>
+    void operator()(S const& s) const {
+      comm.engine_->execute(job, uses,
+                            [&](X& x, run::workspace& memory) { return run::flight<S, X>(s, x, job, memory); });
+    }
+  };
+  struct asynchronous_call {
+    communicator& comm;
+    run::pending& call;
+    run::flight_base::streams uses;
+
+    template <class S>
+    void operator()(S const& s) const {
+      comm.engine_->start(call.work, uses, [&](X& x, run::workspace& memory) -> run::flight_base& {
+        call.flight = std::make_unique<run::flight<S, X>>(s, x, call.work, memory);
+        return *call.flight;
+      });
+    }
+  };
+
+  /// What a request is asked for once the algorithm is known to suit it.
+  struct preparation {
+    void const* request;
+    void (*function)(void const* request, run::job&, rank_t, int);
+    bool keep_order, ordered;
+
+    template <class Request>
+    static preparation of(Request const& request, bool ordered) noexcept {
+      auto const prepare = [](void const* r, run::job& j, rank_t rank, int ranks) {
+        static_cast<Request const*>(r)->prepare(j, rank, ranks);
+      };
+      return {&request, prepare, Request::keeps_order, ordered};
+    }
+
+    template <class S>
+    void check(S const& s, std::string_view name) const {
+      if constexpr (requires { s.keeps_rank_order; }) {
+        if (keep_order && !s.keeps_rank_order)
+          throw invalid_argument(std::string(name) +
+                                 " reorders operands and the operation is not known to commute: use tree or "
+                                 "recursive_doubling, or declare the operation commutative");
+        if (ordered && !s.uniform_tree)
+          throw invalid_argument(std::string(name) +
+                                 " has a summation tree that depends on the element or is not the canonical one: for "
+                                 "ordered results use recursive_doubling, binomial or ordered_halving");
+      }
+    }
+  };
+
+  /// Fills in the job and passes the schedule that does it to `go`. The buffers are touched last, when nothing is left
+  /// to refuse.
   template <class Algorithm, collectives::request Request, class Go>
-  void plan(Request const& request, run::job& j, call_options const& options, rank_t to, rank_t from, Go&& go) {
+  void plan(Request const& request, run::job& j, call_options const& options, Go const& go) {
     j.ranks = size();
-    auto const patience = options.deadline.count() != 0 ? options.deadline : options_.deadline;
-    j.deadline = group::clock::now() + std::min(patience, longest_deadline);
+    j.deadline = group::clock::now() + (options.deadline.count() != 0 ? options.deadline : options_.deadline);
     j.mark.collective = static_cast<std::uint16_t>(Request::kind);
     bool const ordered = options.ordered || options_.ordered;
     j.mark.ordered = ordered;
-    request.prepare(j, rank(), size());
+    auto const preparation = preparation::of(request, ordered);
     if constexpr (std::is_same_v<Algorithm, single_message>) {
-      go(collectives::single_message{size(), to == nobody ? from : rank(), to == nobody ? rank() : to});
+      preparation.function(&request, j, rank(), size());
+      go(collectives::single_message{size(), go.uses.to == nobody ? go.uses.from : rank(),
+                                     go.uses.to == nobody ? rank() : go.uses.to});
     } else if constexpr (std::is_same_v<Algorithm, automatic>) {
       algorithm const a = options.algorithm != algorithm::automatic
                               ? options.algorithm
                               : select({Request::kind, request.bytes(), size(), Request::keeps_order, ordered});
-      j.mark.algorithm = static_cast<std::uint8_t>(a);
-      run::with_schedule<Request::kind>(a, around_.shape, request.root(), [&](auto const& s) {
-        check_order<Request>(s, to_string(a), ordered);
-        go(s);
-      });
+      go_by_name<Request::kind>(a, request.root(), j, preparation, go);
     } else {
       using S = run::schedule_t<Request::kind, Algorithm>;
       static_assert(!std::is_void_v<S>, "this algorithm does not offer this collective: use another one, or automatic");
@@ -275,34 +330,28 @@ class communicator {
         static_assert(S::keeps_rank_order,
                       "this algorithm reorders operands: use tree or recursive_doubling, or declare the operation "
                       "commutative");
-      j.mark.algorithm = static_cast<std::uint8_t>(run::named<Algorithm>());
-      auto const s = run::make_schedule<Request::kind, Algorithm>(around_.shape, request.root());
-      check_order<Request>(s, "this algorithm", ordered);
-      go(s);
+      go_by(run::make_schedule<Request::kind, Algorithm>(around_.shape, request.root()), run::named<Algorithm>(), j,
+            preparation, go);
     }
   }
 
-  template <class Request, class S>
-  static void check_order(S const& s, std::string_view name, bool ordered) {
-    if constexpr (requires { s.keeps_rank_order; }) {
-      if (Request::keeps_order && !s.keeps_rank_order)
-        throw invalid_argument(std::string(name) +
-                               " reorders operands and the operation is not known to commute: use tree or "
-                               "recursive_doubling, or declare the operation commutative");
-      if (ordered && !s.uniform_tree)
-        throw invalid_argument(std::string(name) +
-                               " has a summation tree that depends on the element or is not the canonical one: for "
-                               "ordered results use recursive_doubling, binomial or ordered_halving");
-    }
+  template <collective C, class Go>
+  void go_by_name(algorithm a, rank_t root, run::job& j, preparation const& p, Go const& go) {
+    run::with_schedule<C>(a, around_.shape, root, [&](auto const& s) { go_by(s, a, j, p, go); });
+  }
+
+  template <class S, class Go>
+  void go_by(S const& s, algorithm a, run::job& j, preparation const& p, Go const& go) {
+    p.check(s, to_string(a));
+    j.mark.algorithm = static_cast<std::uint8_t>(a);
+    p.function(p.request, j, rank(), size());
+    go(s);
   }
 
   template <class Algorithm, class Request>
   void run(Request const& request, call_options const& options, rank_t to = nobody, rank_t from = nobody) {
     typename run::engine<X>::lease const lease(*engine_);
-    plan<Algorithm>(request, *lease, options, to, from, [&]<class S>(S const& s) {
-      engine_->execute(*lease, uses(to, from),
-                       [&](X& x, run::workspace& memory) { return run::flight<S, X>(s, x, *lease, memory); });
-    });
+    plan<Algorithm>(request, *lease, options, blocking_call{*this, *lease, uses(to, from)});
   }
 
   template <class Algorithm, class Request>
@@ -313,12 +362,7 @@ class communicator {
     call->wait = [engine = engine_](run::flight_base const& flight, group::clock::time_point deadline) {
       return engine->wait(flight, deadline);
     };
-    plan<Algorithm>(*kept, call->work, options, to, from, [&]<class S>(S const& s) {
-      engine_->start(call->work, uses(to, from), [&](X& x, run::workspace& memory) -> run::flight_base& {
-        call->flight = std::make_unique<run::flight<S, X>>(s, x, call->work, memory);
-        return *call->flight;
-      });
-    });
+    plan<Algorithm>(*kept, call->work, options, asynchronous_call{*this, *call, uses(to, from)});
     return work(std::move(call));
   }
 

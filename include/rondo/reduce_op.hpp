@@ -122,6 +122,9 @@ consteval void check_reduction() {
   using A = accumulator_t<T>;
   static_assert(element<T>,
                 "rondo moves elements as bytes: make the type trivially copyable, or send plain values instead");
+  static_assert(sizeof(T) <= 16384,
+                "elements are folded while they arrive and have to fit a piece of the stream: reduce "
+                "the values that they are made of");
   static_assert(!bitwise<Op> || std::integral<T>,
                 "bit_and, bit_or and bit_xor need integers: view the buffer as unsigned integers, or use logical_and, "
                 "logical_or or logical_xor");

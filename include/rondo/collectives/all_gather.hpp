@@ -22,6 +22,7 @@ struct all_gather : symmetric {
     counts.check("all_gather", ranks);
     check_size("all_gather", "input", in, counts[static_cast<std::size_t>(rank)]);
     check_size("all_gather", "output", out, counts.sum(ranks));
+    check_place<T>("all_gather", out, counts.before(rank), in);
     mark_type<T>(j, out.size());
     j.mark.shape = counts.shape();
     counts.each(ranks, [&](std::size_t i, std::size_t before, std::size_t count) {

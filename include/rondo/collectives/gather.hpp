@@ -20,7 +20,10 @@ struct gather : rooted {
   void prepare(run::job& j, rank_t rank, int ranks) const {
     check_root("gather", root(), ranks);
     bool const collects = rank == root();
-    if (collects) check_size("gather", "output", out, in.size() * static_cast<std::size_t>(ranks));
+    if (collects) {
+      check_size("gather", "output", out, in.size() * static_cast<std::size_t>(ranks));
+      check_place<T>("gather", out, in.size() * static_cast<std::size_t>(rank), in);
+    }
     mark_type<T>(j, in.size());
     j.mark.root = root();
     j.echo = true;

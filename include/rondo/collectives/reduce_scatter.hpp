@@ -25,6 +25,7 @@ struct reduce_scatter : symmetric {
     counts.check("reduce_scatter", ranks);
     check_size("reduce_scatter", "input", in, counts.sum(ranks));
     check_size("reduce_scatter", "output", out, counts[static_cast<std::size_t>(rank)]);
+    check_place<T>("reduce_scatter", in, counts.before(rank), out);
     mark_operation<T, Op>(j, in.size());
     j.mark.shape = counts.shape();
     bool const wide = op_traits<Op, T>::widens;

@@ -65,15 +65,28 @@ void check_size(char const* call, char const* name, std::span<T> given, std::siz
   });
 }
 
+template <class T>
+bool apart(std::span<T const> a, std::span<T const> b) noexcept {
+  std::less<T const*> const before;
+  return a.empty() || b.empty() || !before(b.data(), a.data() + a.size()) || !before(a.data(), b.data() + b.size());
+}
+
 /// Buffers must be one and the same, or apart.
 template <class T>
 void check_apart(char const* call, std::span<T const> in, std::span<T> out) {
-  std::less<T const*> const before;
-  bool const apart = in.empty() || out.empty() || !before(out.data(), in.data() + in.size()) ||
-                     !before(in.data(), out.data() + out.size());
-  require(apart || in.data() == out.data(), [&] {
+  require(in.data() == out.data() || apart<T>(in, out), [&] {
     return std::string(call) +
            " has buffers that overlap in part: pass the same buffer twice, or buffers that are apart";
+  });
+}
+
+/// The buffer of one block must be that block of the buffer of all, `first` elements after its beginning, or apart.
+template <class T>
+void check_place(char const* call, std::span<T const> all, std::size_t first, std::span<T const> block) {
+  require(block.data() == all.data() + first || apart(all, block), [&] {
+    return std::string(call) + " has a buffer inside the other one that is not the block of this rank: pass that "
+                               "block, or buffers that are "
+                               "apart";
   });
 }
 
@@ -140,6 +153,12 @@ class blocks {
       return std::string(call) + " needs one count for each of " + std::to_string(ranks) + " ranks, not " +
              std::to_string(counts_.size());
     });
+  }
+
+  /// Elements before the block of a rank.
+  std::size_t before(rank_t rank) const noexcept {
+    auto const i = static_cast<std::size_t>(rank);
+    return own_ ? total(counts_.first(i)) : each_ * i;
   }
 
   /// Calls f(rank, elements before its block, elements of its block) for every rank.

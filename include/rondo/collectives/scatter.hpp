@@ -20,7 +20,10 @@ struct scatter : rooted {
   void prepare(run::job& j, rank_t rank, int ranks) const {
     check_root("scatter", root(), ranks);
     bool const deals = rank == root();
-    if (deals) check_size("scatter", "input", in, out.size() * static_cast<std::size_t>(ranks));
+    if (deals) {
+      check_size("scatter", "input", in, out.size() * static_cast<std::size_t>(ranks));
+      check_place<T>("scatter", in, out.size() * static_cast<std::size_t>(rank), out);
+    }
     mark_type<T>(j, out.size());
     j.mark.root = root();
     j.echo = true;

@@ -7,8 +7,10 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
 
 namespace rondo::inline v0::run {
 
@@ -23,10 +25,11 @@ inline constexpr std::size_t eager_bytes = std::size_t{16} << 10;
 template <schedule S, transport X>
 class eager {
  public:
-  /// No message of the schedule may have more than eager_bytes; `chunks` and what `math` points to outlive the call.
-  eager(S s, X& transport, std::span<chunk const> chunks, arithmetic const& math, marks<X>& marks, workspace& memory,
-        bool moves)
-      : schedule_(s), transport_(transport), marks_(marks), chunks_(chunks), math_(math), merged_(memory.merged),
+  /// No message of the schedule may have more than eager_bytes; `chunks`, what `math` points to and `merged`, which
+  /// is this call's alone, outlive it.
+  eager(S s, X& transport, std::span<chunk const> chunks, arithmetic const& math, marks<X>& marks,
+        std::vector<std::uint8_t>& merged, bool moves)
+      : schedule_(s), transport_(transport), marks_(marks), chunks_(chunks), math_(math), merged_(merged),
         rank_(transport.rank()), rounds_(s.rounds()), moves_(moves) {
     if (moves_) merged_.assign(chunks.size(), 0);
     load(out_, sending_);
@@ -165,7 +168,7 @@ class eager {
   marks<X>& marks_;
   std::span<chunk const> chunks_;
   arithmetic math_;
-  std::vector<std::uint8_t>& merged_;
+  std::vector<std::uint8_t>& merged_;  // per chunk: the value has moved from source to home
   rank_t rank_;
   int rounds_;
   bool moves_;

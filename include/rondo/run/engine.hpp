@@ -91,7 +91,7 @@ class engine {
 
   /// Blocks until the flight has settled, or until `deadline`; true if it has.
   bool wait(flight_base const& flight, clock::time_point deadline) {
-    std::unique_lock lock(mutex_);
+    auto lock = take();
     auto const settled = [&] { return flight.settled.load(std::memory_order_relaxed); };
     if (deadline != clock::time_point::max()) return settled_.wait_until(lock, deadline, settled);
     settled_.wait(lock, settled);
@@ -103,10 +103,16 @@ class engine {
   static constexpr std::chrono::milliseconds queue_nap{1};  // how late the driver may see a new call while it sleeps
   static constexpr std::chrono::milliseconds verdict_grace{300};  // for the group to know better who was lost
 
-  std::unique_lock<std::mutex> enter() {
+  /// The mutex, which a caller that drives its own call hands over when it sees that others want it.
+  std::unique_lock<std::mutex> take() {
     callers_.fetch_add(1, std::memory_order_relaxed);
     std::unique_lock lock(mutex_);
     callers_.fetch_sub(1, std::memory_order_relaxed);
+    return lock;
+  }
+
+  std::unique_lock<std::mutex> enter() {
+    auto lock = take();
     if (group_->failed()) group_->verdict().raise();
     return lock;
   }
@@ -159,7 +165,7 @@ class engine {
     if (group_->failed()) group_->verdict().raise();
     auto const& wrong = flight.mismatch();
     if (!wrong) return;
-    auto const [low, high] = std::minmax(group_->rank(), wrong->peer);
+    auto const [low, high] = std::minmax({group_->rank(), wrong->peer});
     bool const first = group_->rank() == low;
     give_up({failure::kind::mismatch, wrong->peer,
              "rank " + std::to_string(low) + " called " + describe(first ? wrong->mine : wrong->theirs) +
@@ -169,11 +175,13 @@ class engine {
 
   void check_patience(flight_base& flight) {
     rank_t const q = flight.waiting_for();
-    if (group_->departed(q) && !step(flight) && !flight.done())
-      give_up({failure::kind::peer_lost, q,
-               "rank " + std::to_string(q) + " has left, and " + describe(flight.work().mark) + " still needs it"});
-    flight.look_around();
-    check_failure(flight);
+    if (flight.moving) {  // else the streams still carry an older call
+      if (group_->departed(q) && !step(flight) && !flight.done())
+        give_up({failure::kind::peer_lost, q,
+                 "rank " + std::to_string(q) + " has left, and " + describe(flight.work().mark) + " still needs it"});
+      flight.look_around();
+      check_failure(flight);
+    }
     if (clock::now() >= flight.work().deadline)
       give_up({failure::kind::deadline, q,
                "rank " + std::to_string(group_->rank()) + " waited for rank " + std::to_string(q) + " in " +

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
@@ -23,11 +24,12 @@ namespace rondo::inline v0::run {
 template <schedule S, transport X>
 class executor {
  public:
-  /// `chunks` has s.chunks() entries; they and what `math` points to outlive the executor. `moves` says that a chunk
+  /// `chunks` has s.chunks() entries; they, what `math` points to and `merged`, which is this call's alone, outlive the
+  /// executor. `moves` says that a chunk
   /// may have its source elsewhere than its home.
-  executor(S s, X& transport, std::span<chunk const> chunks, arithmetic const& math, marks<X>& marks, workspace& memory,
-           bool moves, int segments)
-      : schedule_(s), transport_(transport), marks_(marks), chunks_(chunks), math_(math), merged_(memory.merged),
+  executor(S s, X& transport, std::span<chunk const> chunks, arithmetic const& math, marks<X>& marks,
+           std::vector<std::uint8_t>& merged, bool moves, int segments)
+      : schedule_(s), transport_(transport), marks_(marks), chunks_(chunks), math_(math), merged_(merged),
         moves_(moves), rank_(transport.rank()), segments_(segments), out_(s, rank_, segments), in_(s, rank_, segments) {
     if (moves) merged_.assign(chunks.size() * static_cast<std::size_t>(segments), 0);
   }

@@ -85,18 +85,6 @@ inline std::vector<int> groups_of(world_shape const& shape) {
   return sizes;
 }
 
-/// Family's schedule of the collective; offers<C, Family>(shape.ranks) must hold.
-template <collective C, class Family>
-schedule_t<C, Family> make_schedule(world_shape const& shape, rank_t root) {
-  using S = schedule_t<C, Family>;
-  if constexpr (std::is_same_v<Family, hierarchical>)
-    return S{hierarchical::groups(groups_of(shape))};
-  else if constexpr (requires { S{shape.ranks, root}; })
-    return S{shape.ranks, root};
-  else
-    return S{shape.ranks};
-}
-
 /// The name of a family as an algorithm; custom for one of the user's.
 template <class Family>
 constexpr algorithm named() noexcept {
@@ -104,6 +92,22 @@ constexpr algorithm named() noexcept {
     for (auto const& [value, name] : detail::algorithm_names)
       if (name == Family::name) return value;
   return algorithm::custom;
+}
+
+/// Family's schedule of the collective. Throws invalid_argument if it does not work for this many ranks.
+template <collective C, class Family>
+schedule_t<C, Family> make_schedule(world_shape const& shape, rank_t root) {
+  using S = schedule_t<C, Family>;
+  if (!offers<C, Family>(shape.ranks))
+    throw invalid_argument(std::string(to_string(named<Family>())) + " does not work for " +
+                           std::to_string(shape.ranks) +
+                           " ranks: use a number of ranks that it allows, or another algorithm");
+  if constexpr (std::is_same_v<Family, hierarchical>)
+    return S{hierarchical::groups(groups_of(shape))};
+  else if constexpr (requires { S{shape.ranks, root}; })
+    return S{shape.ranks, root};
+  else
+    return S{shape.ranks};
 }
 
 template <collective C, class F, class... Families>
@@ -126,14 +130,7 @@ void visit_family(algorithm a, F&& f, family_list<Families...>) {
 template <collective C, class F>
 void with_schedule(algorithm a, world_shape const& shape, rank_t root, F&& f) {
   visit_family<C>(
-      a,
-      [&]<class Family>(std::type_identity<Family>) {
-        if (!offers<C, Family>(shape.ranks))
-          throw invalid_argument(std::string(Family::name) + " does not work for " + std::to_string(shape.ranks) +
-                                 " ranks: use a number of ranks that it allows, or another algorithm");
-        f(make_schedule<C, Family>(shape, root));
-      },
-      families{});
+      a, [&]<class Family>(std::type_identity<Family>) { f(make_schedule<C, Family>(shape, root)); }, families{});
 }
 
 }  // namespace rondo::inline v0::run

@@ -53,9 +53,9 @@ class flight final : public flight_base {
       : job_(work), marks_(transport, work.mark, memory, work.promises) {
     if (work.chunks.empty()) work.cut(s.chunks());
     if (work.bytes() <= eager_bytes)
-      small_.emplace(s, transport, work.chunks, work.math, marks_, memory, work.moves);
+      small_.emplace(s, transport, work.chunks, work.math, marks_, work.merged, work.moves);
     else
-      large_.emplace(s, transport, work.chunks, work.math, marks_, memory, work.moves, segments(s, work));
+      large_.emplace(s, transport, work.chunks, work.math, marks_, work.merged, work.moves, segments(s, work));
     if (work.echo) echoes_.emplace(s, transport, marks_);
   }
 

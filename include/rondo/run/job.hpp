@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -17,11 +18,12 @@ namespace rondo::inline v0::run {
 struct job {
   fingerprint mark;
   arithmetic math;
-  chunk_list chunks;              ///< filled by cut() for calls on one buffer, else by the collective
-  std::vector<promise> promises;  ///< empty, or one entry per rank
-  bool moves = false;             ///< some chunk has its source elsewhere than its home
-  bool echo = false;              ///< the call has a root: see echoes
-  bool segmented = true;          ///< every rank knows the sizes of all chunks, so that all cut them alike
+  chunk_list chunks;                 ///< filled by cut() for calls on one buffer, else by the collective
+  std::vector<promise> promises;     ///< empty, or one entry per rank
+  bool moves = false;                ///< some chunk has its source elsewhere than its home
+  std::vector<std::uint8_t> merged;  ///< per segment and chunk, if moves: the value has moved from source to home
+  bool echo = false;                 ///< the call has a root: see echoes
+  bool segmented = true;             ///< every rank knows the sizes of all chunks, so that all cut them alike
   int ranks = 1;
   group::clock::time_point deadline;
 
@@ -47,6 +49,7 @@ struct job {
     job fresh;
     fresh.chunks = std::move(chunks);
     fresh.promises = std::move(promises);
+    fresh.merged = std::move(merged);
     fresh.scratch = std::move(scratch);
     fresh.chunks.clear();
     fresh.promises.clear();

@@ -31,7 +31,6 @@ struct workspace {
 
   std::uint64_t call = 0;  ///< number of the call that uses this memory
   std::vector<peer_state> peers;
-  std::vector<std::uint8_t> merged;  ///< per segment and chunk: the value has moved from source to home
 };
 
 /// Elements that a rank and a peer promise each other, where that is not one number for the whole call.
