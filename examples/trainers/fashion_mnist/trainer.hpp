@@ -6,8 +6,7 @@
 #include "sampling.hpp"
 #include "sgd.hpp"
 #include "softmax.hpp"
-#include <rondo/communicator.hpp>
-#include <rondo/ops.hpp>
+#include <rondo/rondo.hpp>
 #include <rondo/transports/any_transport.hpp>
 
 #include <chrono>
