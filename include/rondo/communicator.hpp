@@ -309,7 +309,8 @@ class communicator {
   template <class Algorithm, collectives::request Request, class Go>
   void plan(Request const& request, run::job& j, call_options const& options, Go const& go) {
     j.ranks = size();
-    j.deadline = group::clock::now() + (options.deadline.count() != 0 ? options.deadline : options_.deadline);
+    auto const patience = options.deadline.count() != 0 ? options.deadline : options_.deadline;
+    j.deadline = group::clock::now() + std::min(patience, longest_deadline);
     j.mark.collective = static_cast<std::uint16_t>(Request::kind);
     bool const ordered = options.ordered || options_.ordered;
     j.mark.ordered = ordered;

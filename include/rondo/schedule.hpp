@@ -22,6 +22,7 @@ namespace rondo::inline v0 {
 ///     i + k * period(). period() == rounds() means one segment after the other.
 ///  4. `keep == false` only if the next round sends exactly that slice, and nothing reads it before it is overwritten.
 ///  5. `completes` exactly when the merge makes a slice final that no other rank made final for this one.
+// clang-format off (version 14 breaks the line before noexcept)
 template <class S>
 concept schedule = std::is_trivially_copyable_v<S> && requires(S const s, rank_t r, int i) {
   { s.ranks() }
@@ -35,5 +36,6 @@ concept schedule = std::is_trivially_copyable_v<S> && requires(S const s, rank_t
   { s.at(r, i) }
   noexcept->std::same_as<step>;
 };
+// clang-format on
 
 }  // namespace rondo::inline v0

@@ -23,6 +23,7 @@ namespace rondo::inline v0 {
 ///  - read(peer, bytes): moves arrived bytes into `bytes` and consumes them; returns how many. May skip the staging
 ///  copy.
 ///  - wait(patience): sleeps until a stream of this rank may have moved, or patience has run out; may return early.
+// clang-format off (version 14 breaks the line before noexcept)
 template <class X>
 concept transport = requires(X x, X const cx, rank_t peer, std::span<std::byte const> out, std::span<std::byte> in,
                              std::size_t n, bool more, std::chrono::nanoseconds patience) {
@@ -36,5 +37,6 @@ concept transport = requires(X x, X const cx, rank_t peer, std::span<std::byte c
   { x.read(peer, in) } -> std::same_as<std::size_t>;
   { x.wait(patience) } -> std::same_as<void>;
 };
+// clang-format on
 
 }  // namespace rondo::inline v0

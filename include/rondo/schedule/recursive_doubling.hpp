@@ -11,11 +11,11 @@ namespace rondo::inline v0 {
 /// Exchange everything with a partner 1, 2, 4, … ranks away: fewest rounds, log2 n times the volume, for small buffers.
 ///
 /// The summation tree is the canonical one for every n. Blocks of 2^k neighbours hold their sum after k rounds. Only
-/// the last block may be incomplete; when it joins its complete neighbour, a rank without a counterpart stays behind.
-/// Those who never stay behind are the ranks whose bits are a subset of the bits of n - 1, all of them if n is a power
-/// of two. They hold the total after ceil(log2 n) rounds, and one further round for each zero bit of n - 1 hands it to
-/// those who differ in that bit. For powers of two this is the algorithm in Thakur, Rabenseifner, Gropp, Optimization
-/// of collective communication operations in MPICH, IJHPCA 19(1), 2005.
+/// the last block may be incomplete; when it joins its complete neighbour, a rank without a counterpart stays behind,
+/// and so does one whose sum nobody will need. Those who never stay behind are the ranks whose bits are a subset of the
+/// bits of n - 1, all of them if n is a power of two. They hold the total after ceil(log2 n) rounds, and one further
+/// round for each zero bit of n - 1 hands it to those who differ in that bit. For powers of two this is the algorithm
+/// in Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), 2005.
 struct recursive_doubling {
   static constexpr std::string_view name = "recursive_doubling";
 
@@ -44,15 +44,17 @@ struct recursive_doubling {
       int const levels = detail::ceil_log2(n);
       if (i < levels) {
         unsigned const bit = 1u << i;
-        bool const last_block = (self | (2 * bit - 1)) >= mask();
-        if (last_block && ((mask() & bit) == 0 || (behind & (bit - 1)) != 0)) return {};
-        rank_t const peer = static_cast<rank_t>(self ^ bit);
-        return {.to = peer,
-                .out = all,
-                .from = peer,
-                .in = all,
-                .how = peer < r ? merge::fold_front : merge::fold,
-                .completes = i == levels - 1};
+        unsigned const other = self ^ bit;
+        if ((behind & (bit - 1)) != 0 || other > mask()) return {};
+        rank_t const peer = static_cast<rank_t>(other);
+        bool const both = (mask() & bit) != 0;
+        step s;
+        if (both || peer < r) s.to = peer, s.out = all;
+        if (both || peer > r) {
+          s.from = peer, s.in = all, s.completes = i == levels - 1;
+          s.how = peer < r ? merge::fold_front : merge::fold;
+        }
+        return s;
       }
       unsigned bit = 1;
       for (int zeros = i - levels; (mask() & bit) != 0 || zeros-- > 0;) bit *= 2;
