@@ -1,0 +1,62 @@
+#pragma once
+
+#include "row.hpp"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rondo::bench {
+
+/// All algorithms at one size.
+struct contest {
+  std::size_t bytes = 0;
+  std::vector<row const*> by_time;  ///< fastest first; without automatic
+  row const* automatic = nullptr;   ///< what the library chose by itself
+  double limit_us = not_measured;
+
+  row const* best() const { return by_time.empty() ? automatic : by_time.front(); }
+
+  /// How much slower the second is; 1 if there is none.
+  double lead() const { return by_time.size() < 2 ? 1 : by_time[1]->p50_us / by_time[0]->p50_us; }
+
+  /// Time of the library's own choice over that of the best algorithm; NaN where one is missing.
+  double regret() const {
+    return automatic == nullptr || by_time.empty() ? not_measured : automatic->p50_us / by_time.front()->p50_us;
+  }
+};
+
+/// One transport and number of ranks: contests by size.
+struct panel {
+  std::string transport;
+  int ranks = 0;
+  std::vector<contest> contests;
+};
+
+/// Consecutive sizes with the same winner.
+struct reign {
+  std::string algorithm;
+  std::size_t from, to;  ///< sizes that were measured
+};
+
+/// The plain sizes in the rows, by transport and ranks in the order of their first appearance. The panels point into
+/// the rows. Names that are not known as algorithms, such as those of other libraries, take part like any other.
+std::vector<panel> panels_of(std::span<row const> rows);
+
+std::vector<reign> reigns_of(panel const& p);
+
+/// "recursive_doubling up to 4 KiB, ring from 32 KiB".
+std::string describe(std::span<reign const> reigns);
+
+/// The names of all algorithms in the rows, in order of first appearance.
+std::vector<std::string> algorithms_in(std::span<row const> rows);
+
+/// Elements out of bounds, and rows whose ranks disagreed.
+struct verdict_of_rows {
+  std::size_t rows = 0, checked = 0, wrong = 0, unequal = 0;
+  bool good() const { return wrong == 0 && unequal == 0; }
+};
+verdict_of_rows judge(std::span<row const> rows);
+
+}  // namespace rondo::bench

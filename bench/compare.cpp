@@ -1,0 +1,247 @@
+#include "compare.hpp"
+
+#include "algorithms.hpp"
+#include "analysis.hpp"
+#include "console.hpp"
+#include "limit.hpp"
+#include "machine.hpp"
+#include "measure.hpp"
+#include "perf.hpp"
+#include "report.hpp"
+#include "row.hpp"
+#include "text.hpp"
+#include "world.hpp"
+#include <rondo/version.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <fmt/format.h>
+#include <fstream>
+#include <utility>
+
+namespace rondo::bench {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr char progress_mark = '~';
+constexpr double never_pruned_us = 3000;  // below, all algorithms are measured at every size
+constexpr double hopeless = 4;            // times the best: left out at the next size
+
+double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
+
+std::vector<workload> gradient_buckets(compare_options const& options) {
+  std::vector<workload> list;
+  for (auto const& model : options.models)
+    if (model != "none") list.push_back(workloads_of(model, datatype::float32, std::size_t{25} << 20).back());
+  return list;
+}
+
+/// What one rank does for one transport and number of ranks. Algorithms take turns at each size, so that a disturbance
+/// of the machine hits all of them; every decision follows from values that all ranks share.
+class compare_body {
+ public:
+  compare_body(compare_options const& options, bool with_models, double seconds, member& me)
+      : options_(options), with_models_(with_models), seconds_(seconds), shop_(me, std::size_t{1} << 30) {}
+
+  void run() {
+    candidates_ = algorithms_of(options_.algorithms, options_.what, shop_.me().size());
+    if (std::find(candidates_.begin(), candidates_.end(), algorithm::automatic) == candidates_.end())
+      candidates_.push_back(algorithm::automatic);
+    auto all_sizes = sizes_in(options_.sizes);
+    if (all_sizes.back() < options_.sizes.end) all_sizes.push_back(options_.sizes.end);
+    auto const start = clock::now();
+    auto const gradients = with_models_ ? gradient_buckets(options_) : std::vector<workload>{};
+    double const for_sizes = gradients.empty() ? seconds_ : seconds_ * 0.75;
+    for (std::size_t i = 0; i < all_sizes.size(); ++i) {
+      double const left = std::max(0.0, for_sizes - seconds_since(start));
+      // The few large sizes take most of the time; what a small one does not need is theirs.
+      double const share =
+          std::min(left / static_cast<double>(all_sizes.size() - i), all_sizes[i] < (1u << 20) ? 1.5 : left);
+      size(all_sizes[i], shop_.me().together.agree(share));
+    }
+    for (auto const& work : gradients) model(work);
+  }
+
+ private:
+  call what(algorithm how) const {
+    return {options_.what, datatype::float32, reduction::sum, how, 0, std::chrono::seconds(options_.timeout_s)};
+  }
+
+  void show(std::string const& text) {
+    auto& me = shop_.me();
+    if (me.rank() == 0)
+      me.emit(fmt::format("{}{} over {}, {} ranks, {}", progress_mark, to_string(options_.what), me.transport,
+                          me.size(), text));
+  }
+
+  void size(std::size_t bytes, double seconds) {
+    show(format_bytes(bytes));
+    workload const work{"", {std::max<std::size_t>(1, bytes / sizeof(float))}};
+    double const limit = shop_.limit(what(algorithm::automatic), work.counts);
+    // Warm-up and check take as long as a few iterations.
+    double const each = 0.6 * seconds / static_cast<double>(candidates_.size());
+    auto const rows = contest_between(work, each, limit);
+    double best = HUGE_VAL;
+    for (auto const& r : rows) best = std::min(best, r.p50_us);
+    std::vector<algorithm> promising;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (rows[i].p50_us < never_pruned_us || rows[i].p50_us < hopeless * best ||
+          candidates_[i] == algorithm::automatic)
+        promising.push_back(candidates_[i]);
+    candidates_ = promising;
+  }
+
+  std::vector<row> contest_between(workload const& work, double each_s, double limit) {
+    bool const in_place = has_in_place(options_.what);
+    std::vector<measurement> runs;
+    for (auto const how : candidates_) runs.emplace_back(shop_, job{what(how), work, in_place, 2, 0, each_s, 1});
+    for (auto& r : runs) r.warm_up();
+    constexpr int turns = 3;
+    for (int t = 0; t < turns; ++t)
+      for (auto& r : runs) r.run(turns);
+    std::vector<row> rows;
+    for (auto& r : runs) {
+      rows.push_back(r.finish());
+      rows.back().limit_us = limit;
+    }
+    if (shop_.me().rank() == 0)
+      for (auto const& r : rows) shop_.me().emit(to_line({&r, 1}));
+    return rows;
+  }
+
+  /// A whole gradient with the library's own choice.
+  void model(workload const& work) {
+    show(work.name);
+    candidates_ = {algorithm::automatic};
+    contest_between(work, seconds_ * 0.05, not_measured);
+  }
+
+  compare_options const& options_;
+  bool with_models_;
+  double seconds_;
+  workshop shop_;
+  std::vector<algorithm> candidates_;
+};
+
+std::string percent(double ratio) { return std::isfinite(ratio) ? fmt::format("{:.0f} %", 100 * ratio) : "-"; }
+
+void print(panel const& p, double flag_ns) {
+  fmt::print("\n{}, {} ranks   (round trip of a flag between two cores {})\n", p.transport, p.ranks,
+             std::isfinite(flag_ns) ? fmt::format("{:.0f} ns", flag_ns) : "unknown");
+  fmt::print("{:>10}  {:<20}{:>10}{:>13}  {:<30}{:>11}{:>10}\n", "size", "fastest", "time", "busbw", "ahead of",
+             "automatic", "of limit");
+  for (auto const& c : p.contests) {
+    auto const* best = c.best();
+    if (best == nullptr) continue;
+    auto const second =
+        c.by_time.size() < 2 ? std::string("-") : fmt::format("{} by {:.2f}x", c.by_time[1]->algorithm, c.lead());
+    auto const automatic =
+        std::isfinite(c.regret()) ? fmt::format("{:+.0f} %", 100 * (c.regret() - 1)) : std::string("-");
+    fmt::print("{:>10}  {:<20}{:>10}{:>8.2f} GB/s  {:<30}{:>11}{:>10}{}\n", format_bytes(c.bytes), best->algorithm,
+               format_us(best->p50_us), best->busbw_GBps, second, automatic, percent(c.limit_us / best->p50_us),
+               best->good() ? "" : "  WRONG");
+  }
+  fmt::print("{:>10}  {}\n", "", describe(reigns_of(p)));
+}
+
+void print_models(std::vector<row> const& rows) {
+  bool first = true;
+  for (auto const& r : rows) {
+    if (r.workload.empty()) continue;
+    if (std::exchange(first, false)) fmt::print("\nWhole gradients (float, summed in place, library's own choice)\n");
+    fmt::print("{:>12}, {} ranks  {:<34}{:>10} in {:>3} calls {:>10} {:>8.2f} GB/s busbw\n", r.transport, r.ranks,
+               r.workload, format_bytes(r.bytes), r.buffers, format_us(r.p50_us), r.busbw_GBps);
+  }
+}
+
+std::string now() {
+  auto const time = std::time(nullptr);
+  char text[32];
+  std::tm broken{};
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M %Z", ::localtime_r(&time, &broken));
+  return text;
+}
+
+std::string command_of(compare_options const& o) {
+  std::string text = "rondo compare";
+  if (o.quick) text += " --quick";
+  if (o.what != collective::all_reduce) text += fmt::format(" --collective {}", to_string(o.what));
+  return text;
+}
+
+compare_options completed(compare_options o) {
+  if (o.transports.empty()) o.transports = transport_names();
+  if (o.ranks.empty()) o.ranks = {2, 3, 4};
+  if (o.sizes.end == 0) o.sizes.end = o.quick ? std::size_t{4} << 20 : std::size_t{64} << 20;
+  if (o.minutes == 0) o.minutes = o.quick ? 1 : 4.5;
+  if (o.models.empty())
+    o.models = o.quick ? std::vector<std::string>{"resnet50"} : std::vector<std::string>{"gpt2", "resnet50"};
+  return o;
+}
+
+}  // namespace
+
+int compare(compare_options const& given) {
+  auto const o = completed(given);
+  if (launched_as_rank())
+    throw usage_error("rondo compare starts its own ranks: run it without a launcher, or use rondo perf.");
+  if (o.what == collective::barrier)
+    throw usage_error("A barrier has no sizes to compare: use rondo perf --collective barrier.");
+  for (int const ranks : o.ranks) algorithms_of(o.algorithms, o.what, ranks);
+  sizes_in(o.sizes);
+  gradient_buckets(o);
+
+  auto const start = clock::now();
+  auto const m = this_machine();
+  fmt::print("{} on {}\n", to_string(o.what), describe(m));
+  report_facts facts{describe(m),
+                     now(),
+                     fmt::format("{}.{}.{}", RONDO_VERSION_MAJOR, RONDO_VERSION_MINOR, RONDO_VERSION_PATCH),
+                     command_of(o),
+                     0,
+                     static_cast<int>(m.allowed_cores.size()),
+                     {}};
+  double const each_s = o.minutes * 60 / static_cast<double>(o.ranks.size() * o.transports.size());
+  std::vector<row> rows;
+  progress_line progress;
+  for (auto const& transport : o.transports)
+    for (int const ranks : o.ranks) {
+      double const flag_ns = flag_round_trip_ns();
+      facts.flag_round_trips_ns.push_back(flag_ns);
+      bool const with_models = ranks == o.ranks.front();
+      std::vector<row> found;
+      run_world(
+          {transport, ranks, o.pin, o.sizes.end + 4096, std::chrono::seconds(o.timeout_s)},
+          [&](member& me) { compare_body(o, with_models, each_s, me).run(); },
+          [&](std::string_view line) {
+            if (line.front() == progress_mark) return progress.show(line.substr(1));
+            for (auto& r : from_line(line)) {
+              r.flag_round_trip_ns = flag_ns;
+              found.push_back(std::move(r));
+            }
+          });
+      progress.clear();
+      for (auto const& p : panels_of(found)) print(p, flag_ns);
+      std::fflush(stdout);
+      rows.insert(rows.end(), found.begin(), found.end());
+    }
+  print_models(rows);
+  facts.seconds = seconds_since(start);
+
+  auto const verdict = judge(rows);
+  fmt::print("\n{} results, {} checked: {} elements out of bounds, {} with different bits across ranks. {:.0f} s.\n",
+             verdict.rows, verdict.checked, verdict.wrong, verdict.unequal, facts.seconds);
+  if (!o.json.empty()) write_json(o.json, rows);
+  std::ofstream page(o.report);
+  page << report_page(facts, rows);
+  page.close();
+  if (!page) throw usage_error(fmt::format("'{}' cannot be written: choose another file with --report.", o.report));
+  fmt::print("The page {} shows it all.\n", o.report);
+  return verdict.good() ? 0 : 1;
+}
+
+}  // namespace rondo::bench

@@ -1,0 +1,89 @@
+#include "doctor.hpp"
+
+#include "findings.hpp"
+#include "limit.hpp"
+#include "machine.hpp"
+#include "text.hpp"
+#include <rondo/select.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace rondo::bench {
+namespace {
+
+void look_at_cores(findings& found, machine const& m) {
+  found.section("Cores");
+  found.ok("processor", describe(m));
+  if (m.allowed_cores.size() < static_cast<std::size_t>(m.online_cores))
+    found.note("affinity", fmt::format("this process may use {} of {} cores", m.allowed_cores.size(), m.online_cores),
+               "start it without taskset or cpuset if it should use all");
+  if (m.cpu_quota > 0)
+    found.note("container", fmt::format("the container may use {:.1f} cores at a time", m.cpu_quota),
+               "run no more ranks than that, or raise --cpus: a throttled rank makes all others wait");
+  double const ns = flag_round_trip_ns();
+  if (!std::isfinite(ns))
+    found.note("flag round trip", "there is one core only: ranks take turns", "measure with two cores or more");
+  else if (ns < 250)
+    found.ok("flag round trip", fmt::format("{:.0f} ns between two cores: near each other", ns));
+  else
+    found.note("flag round trip",
+               fmt::format("{:.0f} ns between two cores: far apart; shared memory is slower than it can be", ns),
+               "pin the ranks to cores of one socket; in a virtual machine ask for cores that share a cache");
+  if (m.load > 0.5)
+    found.note("load", fmt::format("{:.1f} processes were running on average in the last minute", m.load),
+               "measure on an idle machine: disturbed times are too long");
+}
+
+void look_at_launcher(findings& found) {
+  found.section("Launcher");
+  auto const seen = launcher_variables();
+  if (seen.empty())
+    found.ok("environment", "no launcher has started this process: rondo perf and compare start their own ranks");
+  else
+    found.ok("environment", seen);
+}
+
+void print_choices(machine const& m, bool shared_memory) {
+  fmt::print("\nWhat rondo would choose\n");
+  fmt::print("  ranks that are threads of one process : in_process (they share memory already)\n");
+  fmt::print("  processes on this host                : {}\n",
+             shared_memory ? "shm (twice to ten times as fast as TCP over loopback)"
+                           : "tcp, because shared memory does not work here");
+  fmt::print("  ranks on several hosts                : tcp, over the interfaces marked 'used' above\n");
+  for (int const ranks : {2, 4, 8}) {
+    std::string text;
+    algorithm last = algorithm::custom;
+    for (std::size_t bytes = 8; bytes <= std::size_t{1} << 30; bytes *= 2) {
+      auto const now = select({collective::all_reduce, bytes, ranks});
+      if (now == last) continue;
+      text += text.empty() ? std::string(to_string(now))
+                           : fmt::format(", {} above {}", to_string(now), format_bytes(bytes / 2));
+      last = now;
+    }
+    fmt::print("  all_reduce over {} ranks               : {}{}\n", ranks, text,
+               static_cast<std::size_t>(ranks) > m.allowed_cores.size() ? " (more ranks than cores: they take turns)"
+                                                                        : "");
+  }
+  fmt::print("  The reason: few rounds where latency counts, few bytes where bandwidth does. 'rondo compare' measures "
+             "it here.\n");
+}
+
+}  // namespace
+
+int doctor() {
+  auto const m = this_machine();
+  findings found(::isatty(STDOUT_FILENO) == 1);
+  look_at_cores(found, m);
+  bool const shared_memory = look_at_memory(found, m);
+  look_at_network(found);
+  look_at_devices(found);
+  look_at_launcher(found);
+  print_choices(m, shared_memory);
+  fmt::print("\n{} problems, {} notes.\n", found.problems(), found.notes());
+  return found.problems() > 0 ? 1 : 0;
+}
+
+}  // namespace rondo::bench

@@ -1,0 +1,267 @@
+#include "limit.hpp"
+
+#include "pattern.hpp"
+#include "statistics.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+#include <functional>
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace rondo::bench {
+namespace {
+
+using clock = std::chrono::steady_clock;
+constexpr double budget_s = 0.12;
+constexpr std::size_t block = 1024;  // floats that are folded in the first-level cache before they are stored
+
+double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
+
+/// The median over repetitions of the slowest rank's time of `timed`, in microseconds.
+double repeat(member& me, std::function<void(int)> const& before, std::function<void()> const& timed,
+              std::function<void()> const& after) {
+  std::vector<double> samples;
+  auto const whole = clock::now();
+  int repetitions = 3;
+  for (int i = 0; i < repetitions; ++i) {
+    before(i);
+    me.together.barrier();
+    auto const start = clock::now();
+    timed();
+    samples.push_back(seconds_since(start) * 1e6);
+    after();
+    if (i == 1)
+      repetitions = static_cast<int>(me.together.agree(iterations_for(budget_s, seconds_since(whole) / 2, 3, 400)));
+  }
+  me.together.barrier();
+  return summarise(slowest(me.together.gather(samples), samples.size())).p50;
+}
+
+class shared_buffers {
+ public:
+  shared_buffers(member const& me)
+      : base_(reinterpret_cast<float*>(me.probe.memory.data())),
+        each_(me.probe.memory.size() / sizeof(float) / 2 / static_cast<std::size_t>(me.size())) {}
+
+  std::size_t capacity() const { return each_; }
+  float* in(int rank) const { return base_ + 2 * static_cast<std::size_t>(rank) * each_; }
+  float* out(int rank) const { return in(rank) + each_; }
+
+ private:
+  float* base_;
+  std::size_t each_;
+};
+
+void fold_block(shared_buffers const& all, int ranks, std::size_t at, std::size_t count, float* sum) {
+  float const* first = all.in(0) + at;
+  float const* second = all.in(1) + at;
+  for (std::size_t i = 0; i < count; ++i) sum[i] = first[i] + second[i];
+  for (int r = 2; r < ranks; ++r) {
+    float const* next = all.in(r) + at;
+    for (std::size_t i = 0; i < count; ++i) sum[i] += next[i];
+  }
+}
+
+void stream(float* to, float const* from, std::size_t count) {
+#if defined(__SSE2__)
+  while (count >= 4 && reinterpret_cast<std::uintptr_t>(to) % 16 != 0) {
+    *to++ = *from++;
+    --count;
+  }
+  for (; count >= 4; count -= 4, to += 4, from += 4) _mm_stream_ps(to, _mm_loadu_ps(from));
+#endif
+  std::memcpy(to, from, count * sizeof(float));
+}
+
+void finish_stream() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+void pull(shared_buffers const& all, std::vector<origin> const& wanted, int ranks, float* out) {
+  alignas(64) std::array<float, block> sum;
+  for (auto const& w : wanted) {
+    if (w.source != origin::everybody || ranks == 1) {
+      std::memcpy(out + w.at, all.in(std::max(w.source, 0)) + w.offset, w.count * sizeof(float));
+      continue;
+    }
+    for (std::size_t done = 0; done < w.count; done += block) {
+      auto const length = std::min(block, w.count - done);
+      fold_block(all, ranks, w.offset + done, length, sum.data());
+      std::memcpy(out + w.at + done, sum.data(), length * sizeof(float));
+    }
+  }
+}
+
+void push(shared_buffers const& all, int rank, int ranks, std::size_t count, bool non_temporal) {
+  alignas(64) std::array<float, block> sum;
+  auto const p = static_cast<std::size_t>(ranks), r = static_cast<std::size_t>(rank);
+  for (std::size_t at = count * r / p, end = count * (r + 1) / p; at < end; at += block) {
+    auto const length = std::min(block, end - at);
+    fold_block(all, ranks, at, length, sum.data());
+    for (int to = 0; to < ranks; ++to)
+      non_temporal ? stream(all.out(to) + at, sum.data(), length)
+                   : static_cast<void>(std::memcpy(all.out(to) + at, sum.data(), length * sizeof(float)));
+  }
+  if (non_temporal) finish_stream();
+}
+
+double addressable_limit(member& me, collective what, std::size_t bytes, int root) {
+  shared_buffers const all(me);
+  auto const count = bytes / sizeof(float);
+  auto const mine = shape_of(what, count, me.size(), me.rank(), root);
+  if (std::max(mine.total, mine.in) > all.capacity()) return not_measured;
+  auto const wanted = origins(what, mine, me.size(), me.rank(), root);
+  auto* const out = all.out(me.rank());
+  volatile std::uint64_t read = 0;
+
+  auto const rewrite = [&](int i) { std::fill_n(all.in(me.rank()), mine.in, static_cast<float>(me.rank() + i % 7)); };
+  auto const consume = [&] { read = hash_bytes(std::as_bytes(std::span(out, mine.out))); };
+  auto const timed = [&](auto&& work) { return repeat(me, rewrite, work, consume); };
+
+  double best = timed([&] {
+    me.together.barrier();
+    pull(all, wanted, me.size(), out);
+  });
+  if (what == collective::all_reduce && me.size() > 1)
+    for (bool const non_temporal : {false, true})
+      best = std::min(best, timed([&] {
+                        push(all, me.rank(), me.size(), count, non_temporal);
+                        me.together.barrier();
+                      }));
+  return best;
+}
+
+/// Sends and receives the given number of bytes at once.
+void exchange(member const& me, std::size_t sending, std::size_t receiving, std::vector<std::byte>& out,
+              std::vector<std::byte>& in) {
+  auto const give_up = clock::now() + std::chrono::seconds(60);
+  auto idle_since = clock::now();
+  auto const moved = [](ssize_t n) {
+    if (n > 0) return static_cast<std::size_t>(n);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return std::size_t{0};
+    throw world_error("a socket of the TCP probe was closed by its peer.");
+  };
+  while (sending + receiving > 0) {
+    std::size_t progress = 0;
+    if (sending > 0) {
+      auto const n = moved(::send(me.probe.to_next, out.data(), std::min(sending, out.size()), MSG_NOSIGNAL));
+      sending -= n;
+      progress += n;
+    }
+    if (receiving > 0) {
+      auto const n = moved(::recv(me.probe.from_previous, in.data(), std::min(receiving, in.size()), 0));
+      receiving -= n;
+      progress += n;
+    }
+    if (progress > 0) {
+      idle_since = clock::now();
+      continue;
+    }
+    // A wake-up costs more than a small message: who waits polls for a while first, as a library would.
+    if (clock::now() - idle_since < std::chrono::microseconds(100)) continue;
+    if (clock::now() > give_up) throw world_error("the TCP probe made no progress for 60 s.");
+    pollfd wait[2]{{me.probe.to_next, POLLOUT, 0}, {me.probe.from_previous, POLLIN, 0}};
+    if (sending == 0) wait[0].fd = -1;
+    if (receiving == 0) wait[1].fd = -1;
+    ::poll(wait, 2, 100);
+  }
+}
+
+double tcp_limit(member& me, collective what, std::size_t bytes, int root) {
+  auto const p = me.size();
+  auto const previous = (me.rank() + p - 1) % p;
+  auto const sending = std::max<std::size_t>(1, link_bytes(what, bytes, p, me.rank(), root));
+  auto const receiving = std::max<std::size_t>(1, link_bytes(what, bytes, p, previous, root));
+  constexpr std::size_t window = 256 * 1024;
+  std::vector<std::byte> out(std::min(sending, window)), in(std::min(receiving, window));
+  return repeat(
+      me, [&](int i) { std::fill(out.begin(), out.end(), static_cast<std::byte>(i)); },
+      [&] { exchange(me, sending, receiving, out, in); }, [] {});
+}
+
+void pin_to(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  ::sched_setaffinity(0, sizeof set, &set);
+}
+
+double ping_pong(int here, int there) {
+  struct alignas(128) line {
+    std::atomic<int> value{0};
+  };
+  static line ping, pong;
+  constexpr int batches = 31, trips = 300;
+  auto const wait_for = [](std::atomic<int>& flag, int value) {
+    for (int turns = 1; flag.load(std::memory_order_acquire) != value; ++turns)
+      if (turns % 100'000 == 0) ::sched_yield();
+  };
+  std::thread echo([&] {
+    pin_to(there);
+    for (int i = 1; i <= batches * trips; ++i) {
+      wait_for(ping.value, i);
+      pong.value.store(i, std::memory_order_release);
+    }
+  });
+  pin_to(here);
+  std::vector<double> samples;
+  for (int b = 0, i = 1; b < batches; ++b) {
+    auto const start = clock::now();
+    for (int t = 0; t < trips; ++t, ++i) {
+      ping.value.store(i, std::memory_order_release);
+      wait_for(pong.value, i);
+    }
+    samples.push_back(seconds_since(start) / trips * 1e9);
+  }
+  echo.join();
+  return summarise(samples).p50;
+}
+
+}  // namespace
+
+double limit_us(member& me, collective what, std::size_t bytes, int root) {
+  if (me.probe.to_next >= 0) return tcp_limit(me, what, bytes, root);
+  if (!me.probe.memory.empty()) return addressable_limit(me, what, bytes, root);
+  return not_measured;
+}
+
+double flag_round_trip_ns() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  ::sched_getaffinity(0, sizeof set, &set);
+  std::vector<int> cores;
+  for (int c = 0; c < CPU_SETSIZE; ++c)
+    if (CPU_ISSET(c, &set)) cores.push_back(c);
+  int ends[2];
+  if (cores.size() < 2 || ::pipe(ends) != 0) return not_measured;
+  auto const child = ::fork();
+  if (child == 0) {
+    double const ns = ping_pong(cores[0], cores[1]);
+    ::_exit(::write(ends[1], &ns, sizeof ns) == sizeof ns ? 0 : 1);
+  }
+  ::close(ends[1]);
+  double ns = not_measured;
+  bool const known = child > 0 && ::read(ends[0], &ns, sizeof ns) == sizeof ns;
+  ::close(ends[0]);
+  if (child > 0) ::waitpid(child, nullptr, 0);
+  return known ? ns : not_measured;
+}
+
+}  // namespace rondo::bench
