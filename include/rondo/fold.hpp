@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace rondo::inline v0 {
@@ -38,14 +39,24 @@ void store(std::byte* to, T const& value) noexcept {
   std::memcpy(to, &value, sizeof(T));
 }
 
+/// Any NaN becomes the one quiet NaN. Which operand gives a NaN its sign and payload is up to the compiler, loop by
+/// loop, and ranks that compute the same total must end with the same bits.
+template <class T>
+constexpr T one_nan(T const& value) noexcept {
+  if constexpr (std::is_floating_point_v<T> || is_small_float<T>)
+    return value == value ? value : std::numeric_limits<T>::quiet_NaN();
+  else
+    return value;
+}
+
 /// op(a, b), in float for the narrow floats where op takes floats: one rounding.
 template <class T, class Op>
 constexpr T combine(Op const& op, T const& a, T const& b) noexcept {
   using A = accumulator_t<T>;
   if constexpr (folds<Op, A>)
-    return static_cast<T>(op(static_cast<A>(a), static_cast<A>(b)));
+    return static_cast<T>(one_nan<A>(op(static_cast<A>(a), static_cast<A>(b))));
   else
-    return static_cast<T>(op(a, b));
+    return one_nan(static_cast<T>(op(a, b)));
 }
 
 template <class T, class Op>
