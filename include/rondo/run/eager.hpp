@@ -62,8 +62,10 @@ class eager {
     if (round < rounds_) s = schedule_.at(rank_, round);
   }
 
-  /// The message of round sending_ needs nothing that has yet to arrive.
+  /// The message of round sending_ needs nothing that has yet to arrive. One without chunks says just that everything
+  /// before it has: barriers live on that.
   bool independent() const noexcept {
+    if (out_.to != nobody && out_.out.count == 0) return receiving_ == sending_;
     for (int i = receiving_; i < sending_; ++i)
       if (step const s = i == receiving_ ? in_ : schedule_.at(rank_, i);
           s.from != nobody && overlap(s.in, out_.out, schedule_.chunks()))
@@ -116,13 +118,20 @@ class eager {
     return true;
   }
 
+  /// Has the message any bytes after chunk `index` of it? Else nothing may be held back for them.
+  bool goes_on_after(int index) const noexcept {
+    while (++index < out_.out.count)
+      if (at(out_.out, index).count != 0) return true;
+    return false;
+  }
+
   bool send_scattered(rank_t q) {
     if (!marks_.send(q, true)) return false;
     for (; index_ < out_.out.count; ++index_, sent_ = 0) {
       chunk const& c = at(out_.out, index_);
       std::size_t const all = c.count * math_.element;
       std::byte const* const from = merged(c) ? c.home : c.source;
-      if (all != 0) sent_ += transport_.write(q, {from + sent_, all - sent_}, index_ + 1 < out_.out.count);
+      if (all != 0) sent_ += transport_.write(q, {from + sent_, all - sent_}, goes_on_after(index_));
       if (sent_ < all) return false;
     }
     index_ = 0;

@@ -95,12 +95,22 @@ class executor {
     return all;
   }
 
+  /// Has the message under way any bytes from chunk `index` of it on? Else nothing may be held back for them.
+  bool goes_on_at(int index) const noexcept {
+    for (slice const what = out_.what(); index < what.count; ++index) {
+      int const c = what.first + index;
+      auto const [first, last] = part(c < schedule_.chunks() ? c : c - schedule_.chunks(), out_.segment());
+      if (first != last) return true;
+    }
+    return false;
+  }
+
   bool send_some() {
     bool moved = false;
     while (!out_.done()) {
       rank_t const q = out_.peer();
       slice const what = out_.what();
-      if (!marks_.send(q, what.count != 0)) return moved;
+      if (!marks_.sent(q) && !marks_.send(q, goes_on_at(0))) return moved;
       for (; out_.index < what.count; ++out_.index, out_.offset = 0) {
         int const c = out_.chunk();
         auto const [first, last] = part(c, out_.segment());
@@ -110,7 +120,7 @@ class executor {
           if (limit <= out_.offset) return moved;
           if (out_.offset == 0) outgoing_ = value_of(c, out_.segment()) + first;
           std::size_t const n = std::min(limit - out_.offset, piece_bytes);
-          bool const more = out_.offset + n == all && out_.index + 1 < what.count;
+          bool const more = out_.offset + n == all && goes_on_at(out_.index + 1);
           std::size_t const accepted = transport_.write(q, {outgoing_ + out_.offset, n}, more);
           out_.offset += accepted;
           moved = moved || accepted != 0;

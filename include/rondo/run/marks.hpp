@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/detail/by_rank.hpp>
+#include <rondo/error.hpp>
 #include <rondo/fingerprint.hpp>
 #include <rondo/transport.hpp>
 
@@ -97,7 +98,7 @@ class marks {
     if (mark_.sequence == 0) return;
     for (rank_t q = 0; q < transport_.size() && !disagreement_; ++q) {
       if (q == transport_.rank() || received(q)) continue;
-      auto const bytes = transport_.readable(q, sizeof(fingerprint));
+      auto const bytes = glance(q);
       if (bytes.empty()) continue;
       fingerprint theirs;
       std::memcpy(&theirs, bytes.data(), sizeof theirs);
@@ -106,6 +107,13 @@ class marks {
   }
 
  private:
+  /// A fingerprint that has come from `q`, if any. That `q` has left says nothing here: it may have finished this call.
+  std::span<std::byte const> glance(rank_t q) {
+    try {
+      return transport_.readable(q, sizeof(fingerprint));
+    } catch (peer_lost const&) { return {}; }
+  }
+
   workspace::peer_state& at(rank_t q) const noexcept { return detail::by_rank(memory_.peers, q); }
 
   fingerprint const& counting(rank_t q, std::size_t promise::*count) noexcept {
