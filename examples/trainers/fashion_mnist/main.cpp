@@ -28,6 +28,7 @@ void train(communicator& comm, options const& chosen) {
   bool const speaks = comm.rank() == 0;
   std::ofstream log;
   if (speaks && !chosen.loss_log.empty()) log.open(chosen.loss_log);
+  if (!log) throw std::runtime_error("cannot write " + chosen.loss_log + ": name a file in a folder that exists");
   log << std::setprecision(17);
   for (int epoch = 1, step = 0; epoch <= chosen.epochs; ++epoch) {
     auto const order = shuffled(training.size(), chosen.seed, epoch);
@@ -49,14 +50,13 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   Eigen::setNbThreads(1);  // ranks share the cores, so each is one thread
 
-  auto const who = rondo::environment::detect();
   try {
-    auto const group = rondo::join(who);
+    auto const group = rondo::join();
     communicator comm(group, connect(chosen.transport, group));
     chosen.type == "float" ? train<float>(comm, chosen) : train<double>(comm, chosen);
     return 0;
   } catch (std::exception const& problem) {
-    std::fprintf(stderr, "fashion_mnist, rank %d: %s\n", who.rank, problem.what());
+    std::fprintf(stderr, "fashion_mnist: %s\n", problem.what());
     return 1;
   }
 }

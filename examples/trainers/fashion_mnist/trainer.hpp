@@ -9,8 +9,12 @@
 #include <rondo/rondo.hpp>
 #include <rondo/transports/any_transport.hpp>
 
+#include <array>
 #include <chrono>
 #include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace fashion_mnist {
 
@@ -108,9 +112,8 @@ class trainer {
     comm_.all_gather(mine, all);
     for (std::size_t rank = 0; rank < all.size(); ++rank)
       if (all[rank] != all[0])
-        throw std::runtime_error("the replica of rank " + std::to_string(rank) +
-                                 " differs from that of rank 0: check that "
-                                 "all ranks run the same program on the same kind of processor");
+        throw std::runtime_error("rank " + std::to_string(rank) + " holds other parameters than rank 0: run the same " +
+                                 "program on the same kind of processor everywhere");
     return mine[0];
   }
 
