@@ -29,8 +29,8 @@ std::vector<algorithm> algorithms_of(std::vector<std::string> const& names, coll
   for (auto const& name : names) {
     auto const a = algorithm_from(name);
     if (a != algorithm::automatic && std::find(able.begin(), able.end(), a) == able.end())
-      throw usage_error(fmt::format("{} does not provide {} for {} ranks: choose {}, automatic or all.", name,
-                                    to_string(what), ranks, join_words(able_names, ",")));
+      throw usage_error(fmt::format("{} does not provide {} for {} ranks: choose {}.", name, to_string(what), ranks,
+                                    one_of(able_names, {"automatic", "all"})));
     chosen.push_back(a);
   }
   return chosen;

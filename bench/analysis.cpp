@@ -7,6 +7,20 @@
 #include <fmt/format.h>
 
 namespace rondo::bench {
+namespace {
+
+void elect_leaders(panel& p) {
+  row const* last = nullptr;
+  for (auto& c : p.contests) {
+    c.leader = c.best();
+    if (c.leader == nullptr) continue;
+    for (auto const* r : c.by_time)
+      if (last != nullptr && r->algorithm == last->algorithm && r->p50_us <= level * c.leader->p50_us) c.leader = r;
+    last = c.leader;
+  }
+}
+
+}  // namespace
 
 std::vector<panel> panels_of(std::span<row const> rows) {
   std::vector<panel> panels;
@@ -32,14 +46,15 @@ std::vector<panel> panels_of(std::span<row const> rows) {
       std::stable_sort(c.by_time.begin(), c.by_time.end(),
                        [](row const* a, row const* b) { return a->p50_us < b->p50_us; });
   }
+  for (auto& p : panels) elect_leaders(p);
   return panels;
 }
 
 std::vector<reign> reigns_of(panel const& p) {
   std::vector<reign> reigns;
   for (auto const& c : p.contests) {
-    if (c.best() == nullptr) continue;
-    auto const& name = c.best()->algorithm;
+    if (c.leader == nullptr) continue;
+    auto const& name = c.leader->algorithm;
     if (!reigns.empty() && reigns.back().algorithm == name)
       reigns.back().to = c.bytes;
     else

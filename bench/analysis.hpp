@@ -9,11 +9,16 @@
 
 namespace rondo::bench {
 
+/// Times that differ by less than this factor say nothing about which algorithm is faster: the leader at one size keeps
+/// the lead at the next unless another is faster by more.
+inline constexpr double level = 1.05;
+
 /// All algorithms at one size.
 struct contest {
   std::size_t bytes = 0;
   std::vector<row const*> by_time;  ///< fastest first; without automatic
   row const* automatic = nullptr;   ///< what the library chose by itself
+  row const* leader = nullptr;      ///< who counts as the fastest: see level
   double limit_us = not_measured;
 
   row const* best() const { return by_time.empty() ? automatic : by_time.front(); }
@@ -34,7 +39,7 @@ struct panel {
   std::vector<contest> contests;
 };
 
-/// Consecutive sizes with the same winner.
+/// Consecutive sizes with the same leader.
 struct reign {
   std::string algorithm;
   std::size_t from, to;  ///< sizes that were measured

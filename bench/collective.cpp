@@ -38,7 +38,7 @@ collective parse_collective(std::string_view name) {
     names.emplace_back(to_string(what));
     if (plain == without_underscores(names.back()) || (plain == "sendrecv" && what == send_receive)) return what;
   }
-  throw usage_error(fmt::format("There is no collective '{}': choose {} or all.", name, join_words(names, "or")));
+  throw usage_error(fmt::format("There is no collective '{}': choose {}.", name, one_of(names)));
 }
 
 double bus_factor(collective what, int ranks) noexcept {

@@ -61,7 +61,7 @@ texts transports_from(texts const& given) {
   if (std::find(wanted.begin(), wanted.end(), "all") != wanted.end()) return known;
   for (auto const& name : wanted)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      throw usage_error(fmt::format("There is no transport '{}': choose {} or all.", name, join_words(known, "or")));
+      throw usage_error(fmt::format("There is no transport '{}': choose {}.", name, one_of(known)));
   return wanted;
 }
 
@@ -153,7 +153,7 @@ void add_compare(CLI::App& command, int& status) {
   bytes(app, "-b,--begin", o.sizes.begin, "smallest size (8)");
   bytes(app, "-e,--end", o.sizes.end, "largest size (64M; quick: 4M)");
   app.add_option("-f,--factor", o.sizes.factor, "factor between sizes (8)");
-  app.add_option("--minutes", o.minutes, "time to measure (4.5; quick: 1)")->check(CLI::PositiveNumber);
+  app.add_option("--minutes", o.minutes, "time to measure (3.6; quick: 0.8)")->check(CLI::PositiveNumber);
   app.add_option("-T,--timeout", o.timeout_s, "seconds until a call that does not end is an error (120)")
       ->check(CLI::PositiveNumber);
   app.add_option("--report", o.report, "the page to write (report.html)")->type_name("FILE");

@@ -81,10 +81,9 @@ class compare_body {
   void size(std::size_t bytes, double seconds) {
     show(format_bytes(bytes));
     workload const work{"", {std::max<std::size_t>(1, bytes / sizeof(float))}};
-    double const limit = shop_.limit(what(algorithm::automatic), work.counts);
     // Warm-up and check take as long as a few iterations.
     double const each = 0.6 * seconds / static_cast<double>(candidates_.size());
-    auto const rows = contest_between(work, each, limit);
+    auto const rows = contest_between(work, each);
     double best = HUGE_VAL;
     for (auto const& r : rows) best = std::min(best, r.p50_us);
     std::vector<algorithm> promising;
@@ -95,14 +94,17 @@ class compare_body {
     candidates_ = promising;
   }
 
-  std::vector<row> contest_between(workload const& work, double each_s, double limit) {
+  std::vector<row> contest_between(workload const& work, double each_s) {
     bool const in_place = has_in_place(options_.what);
     std::vector<measurement> runs;
     for (auto const how : candidates_) runs.emplace_back(shop_, job{what(how), work, in_place, 2, 0, each_s, 1});
     for (auto& r : runs) r.warm_up();
     constexpr int turns = 3;
-    for (int t = 0; t < turns; ++t)
+    double limit = not_measured;
+    for (int t = 0; t < turns; ++t) {
+      if (work.name.empty()) limit = std::fmin(limit, shop_.limit(what(algorithm::automatic), work.counts));
       for (auto& r : runs) r.run(turns);
+    }
     std::vector<row> rows;
     for (auto& r : runs) {
       rows.push_back(r.finish());
@@ -117,7 +119,7 @@ class compare_body {
   void model(workload const& work) {
     show(work.name);
     candidates_ = {algorithm::automatic};
-    contest_between(work, seconds_ * 0.05, not_measured);
+    contest_between(work, seconds_ * 0.05);
   }
 
   compare_options const& options_;
@@ -129,21 +131,29 @@ class compare_body {
 
 std::string percent(double ratio) { return std::isfinite(ratio) ? fmt::format("{:.0f} %", 100 * ratio) : "-"; }
 
+/// "ring by 1.43x", or "level with ring".
+std::string next_to(contest const& c) {
+  for (auto const* r : c.by_time) {
+    if (r == c.leader) continue;
+    double const factor = r->p50_us / c.leader->p50_us;
+    return factor < level ? fmt::format("level with {}", r->algorithm)
+                          : fmt::format("{} by {:.2f}x", r->algorithm, factor);
+  }
+  return "-";
+}
+
 void print(panel const& p, double flag_ns) {
   fmt::print("\n{}, {} ranks   (round trip of a flag between two cores {})\n", p.transport, p.ranks,
              std::isfinite(flag_ns) ? fmt::format("{:.0f} ns", flag_ns) : "unknown");
   fmt::print("{:>10}  {:<20}{:>10}{:>13}  {:<30}{:>11}{:>10}\n", "size", "fastest", "time", "busbw", "ahead of",
              "automatic", "of limit");
   for (auto const& c : p.contests) {
-    auto const* best = c.best();
-    if (best == nullptr) continue;
-    auto const second =
-        c.by_time.size() < 2 ? std::string("-") : fmt::format("{} by {:.2f}x", c.by_time[1]->algorithm, c.lead());
-    auto const automatic =
-        std::isfinite(c.regret()) ? fmt::format("{:+.0f} %", 100 * (c.regret() - 1)) : std::string("-");
-    fmt::print("{:>10}  {:<20}{:>10}{:>8.2f} GB/s  {:<30}{:>11}{:>10}{}\n", format_bytes(c.bytes), best->algorithm,
-               format_us(best->p50_us), best->busbw_GBps, second, automatic, percent(c.limit_us / best->p50_us),
-               best->good() ? "" : "  WRONG");
+    auto const* first = c.leader;
+    if (first == nullptr) continue;
+    auto const automatic = std::isfinite(c.regret()) ? fmt::format("{:+.0f} %", 100 * (c.regret() - 1)) : "-";
+    fmt::print("{:>10}  {:<20}{:>10}{:>8.3g} GB/s  {:<30}{:>11}{:>10}{}\n", format_bytes(c.bytes), first->algorithm,
+               format_us(first->p50_us), first->busbw_GBps, next_to(c), automatic, percent(c.limit_us / first->p50_us),
+               first->good() ? "" : "  WRONG");
   }
   fmt::print("{:>10}  {}\n", "", describe(reigns_of(p)));
 }
@@ -153,7 +163,7 @@ void print_models(std::vector<row> const& rows) {
   for (auto const& r : rows) {
     if (r.workload.empty()) continue;
     if (std::exchange(first, false)) fmt::print("\nWhole gradients (float, summed in place, library's own choice)\n");
-    fmt::print("{:>12}, {} ranks  {:<34}{:>10} in {:>3} calls {:>10} {:>8.2f} GB/s busbw\n", r.transport, r.ranks,
+    fmt::print("{:>12}, {} ranks  {:<34}{:>10} in {:>3} calls {:>10} {:>8.3g} GB/s busbw\n", r.transport, r.ranks,
                r.workload, format_bytes(r.bytes), r.buffers, format_us(r.p50_us), r.busbw_GBps);
   }
 }
@@ -177,7 +187,7 @@ compare_options completed(compare_options o) {
   if (o.transports.empty()) o.transports = transport_names();
   if (o.ranks.empty()) o.ranks = {2, 3, 4};
   if (o.sizes.end == 0) o.sizes.end = o.quick ? std::size_t{4} << 20 : std::size_t{64} << 20;
-  if (o.minutes == 0) o.minutes = o.quick ? 1 : 4.5;
+  if (o.minutes == 0) o.minutes = o.quick ? 0.8 : 3.6;
   if (o.models.empty())
     o.models = o.quick ? std::vector<std::string>{"resnet50"} : std::vector<std::string>{"gpt2", "resnet50"};
   return o;

@@ -15,7 +15,7 @@ struct compare_options {
   std::vector<int> ranks;           ///< none: 2, 3, 4
   size_range sizes{.end = 0};       ///< end 0: 64 MiB, quick 4 MiB
   std::vector<std::string> models;  ///< none: gpt2 and resnet50; quick: resnet50
-  double minutes = 0;               ///< of measuring; 0: 4.5, quick 1
+  double minutes = 0;               ///< of measuring; 0: 3.6, quick 0.8
   bool quick = false;
   bool pin = true;
   int timeout_s = 120;

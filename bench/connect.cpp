@@ -1,6 +1,7 @@
 #include "connect.hpp"
 
 #include "comm.hpp"
+#include "cores.hpp"
 #include "text.hpp"
 #include <rondo/transports/bootstrap.hpp>
 #include <rondo/transports/in_process.hpp>
@@ -72,6 +73,7 @@ bool launched_as_rank() { return environment::detect().size > 1; }
 
 void join_world(world_spec const& spec, rank_body const& body, line_sink const& sink) {
   auto const who = environment::detect();
+  if (spec.pin && who.local_size > 0) pin_rank(allowed_cores(), who.local_rank, who.local_size);
   try {
     with_process_rank(who, spec.transport, spec.deadline, [&](int, comm& c) {
       library_coordinator together(c);

@@ -33,7 +33,7 @@ template <class Names>
 std::string listed(Names const& names) {
   std::vector<std::string> words;
   for (auto const name : names) words.emplace_back(name);
-  return join_words(words, "or");
+  return one_of(words);
 }
 
 }  // namespace
@@ -59,13 +59,13 @@ datatype datatype_from(std::string_view name) {
     if (name == e.name || name == e.other_name) return e.type;
     names.push_back(e.name);
   }
-  throw usage_error(fmt::format("There is no type '{}': choose {} or all.", name, listed(names)));
+  throw usage_error(fmt::format("There is no type '{}': choose {}.", name, listed(names)));
 }
 
 reduction reduction_from(std::string_view name) {
   for (auto const op : all_reductions())
     if (name == name_of(op)) return op;
-  throw usage_error(fmt::format("There is no op '{}': choose {} or all.", name, listed(reductions)));
+  throw usage_error(fmt::format("There is no op '{}': choose {}.", name, listed(reductions)));
 }
 
 }  // namespace rondo::bench

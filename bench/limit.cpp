@@ -1,5 +1,6 @@
 #include "limit.hpp"
 
+#include "cores.hpp"
 #include "pattern.hpp"
 #include "statistics.hpp"
 
@@ -27,7 +28,7 @@ namespace rondo::bench {
 namespace {
 
 using clock = std::chrono::steady_clock;
-constexpr double budget_s = 0.12;
+constexpr double budget_s = 0.04;
 constexpr std::size_t block = 1024;  // floats that are folded in the first-level cache before they are stored
 
 double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
@@ -196,13 +197,6 @@ double tcp_limit(member& me, collective what, std::size_t bytes, int root) {
       [&] { exchange(me, sending, receiving, out, in); }, [] {});
 }
 
-void pin_to(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  ::sched_setaffinity(0, sizeof set, &set);
-}
-
 double ping_pong(int here, int there) {
   struct alignas(128) line {
     std::atomic<int> value{0};
@@ -243,12 +237,7 @@ double limit_us(member& me, collective what, std::size_t bytes, int root) {
 }
 
 double flag_round_trip_ns() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  ::sched_getaffinity(0, sizeof set, &set);
-  std::vector<int> cores;
-  for (int c = 0; c < CPU_SETSIZE; ++c)
-    if (CPU_ISSET(c, &set)) cores.push_back(c);
+  auto const cores = allowed_cores();
   int ends[2];
   if (cores.size() < 2 || ::pipe(ends) != 0) return not_measured;
   auto const child = ::fork();

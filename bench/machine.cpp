@@ -1,11 +1,11 @@
 #include "machine.hpp"
 
+#include "cores.hpp"
 #include "text.hpp"
 
 #include <cstdlib>
 #include <fmt/format.h>
 #include <fstream>
-#include <sched.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -61,11 +61,7 @@ machine this_machine() {
     if (m.hypervisor.empty()) m.hypervisor = "virtual machine";
   }
   m.online_cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int c = 0; c < CPU_SETSIZE; ++c)
-      if (CPU_ISSET(c, &set)) m.allowed_cores.push_back(c);
+  m.allowed_cores = bench::allowed_cores();
   auto const quota = first_line("/sys/fs/cgroup/cpu.max");
   if (!quota.empty() && quota.front() != 'm') {
     char* end = nullptr;

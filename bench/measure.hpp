@@ -9,7 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace rondo::bench {
@@ -44,7 +44,7 @@ class arena {
   std::size_t size_ = 0;
 };
 
-/// Buffers, tables of inputs and limits that the jobs of one rank share.
+/// Buffers and tables of inputs that the jobs of one rank share.
 class workshop {
  public:
   /// No more than `memory` bytes are used for the input and as many for the output: buffers of a workload that is
@@ -57,7 +57,7 @@ class workshop {
   void* out(std::size_t bytes) { return out_.at_least(bytes); }
   pattern const& inputs(datatype type, reduction op);
 
-  /// limit_us of the sizes together, each measured once. Every rank must call.
+  /// limit_us of the sizes together, each size measured once. Every rank must call.
   double limit(call const& what, std::vector<std::size_t> const& counts);
 
  private:
@@ -65,7 +65,6 @@ class workshop {
   std::size_t memory_;
   arena in_, out_;
   std::map<std::pair<datatype, reduction>, std::unique_ptr<pattern const>> patterns_;
-  std::map<std::tuple<collective, std::size_t, int>, double> limits_;
 };
 
 /// Runs a job piece by piece, so that several jobs can take turns. Every rank must make the same calls.

@@ -112,10 +112,10 @@ std::string plot_style() {
   }
   return fmt::format(":root{{{}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{}}}}}\n{}\n"
                      ".l{{fill:none;stroke-width:1.8;stroke-linejoin:round}}.m{{stroke:var(--paper);stroke-width:.8}}"
-                     ".cell{{stroke:var(--paper);stroke-width:2}}.grid{{stroke:var(--line);stroke-width:1}}"
+                     ".cell{{stroke:var(--paper);stroke-width:2}}.rule{{stroke:var(--line);stroke-width:1}}"
                      "svg text{{fill:var(--ink);font-size:11px}}svg .soft{{fill:var(--soft)}}svg "
                      ".head{{font-size:13px;font-weight:600}}"
-                     "svg .on{{fill:var(--paper);font-weight:600}}svg .on2{{fill:var(--paper)}}\n",
+                     "svg .on{{fill:var(--paper);font-weight:600;font-size:10.5px}}svg .on2{{fill:var(--paper)}}\n",
                      light, dark, rules);
 }
 
@@ -143,14 +143,14 @@ std::string line_plot(plot_axes const& axes, std::vector<plot_line> const& lines
       "<svg viewBox=\"0 0 {0} {1}\" role=\"img\" aria-label=\"{2}\"><text class=\"head\" x=\"{3}\" y=\"18\">{2}</text>",
       width, height, escaped(axes.title), left);
   for (double const v : ticks(axes))
-    svg += fmt::format("<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text class=\"soft\" "
+    svg += fmt::format("<line class=\"rule\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text class=\"soft\" "
                        "x=\"{}\" y=\"{:.1f}\" "
                        "text-anchor=\"end\">{}</text>",
                        left, width - right, y(v), y(v), left - 6, y(v) + 4, tick_label(axes, v));
   auto const every = (sizes.size() + 5) / 6;
   for (std::size_t i = 0; i < sizes.size(); i += every)
     svg += fmt::format(
-        "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/><text class=\"soft\" x=\"{0:.1f}\" "
+        "<line class=\"rule\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/><text class=\"soft\" x=\"{0:.1f}\" "
         "y=\"{3}\" text-anchor=\"middle\">{4}</text>",
         x(sizes[i]), height - bottom, height - bottom + 4, height - bottom + 17, format_bytes(sizes[i]));
   if (axes.unit != "us")
@@ -183,7 +183,7 @@ std::string legend(std::vector<std::string> const& names) {
 
 std::string winner_map(std::string_view title, std::vector<std::string> const& columns,
                        std::vector<std::string> const& rows, std::vector<std::vector<map_cell>> const& cells) {
-  constexpr double cell_width = 118, cell_height = 34, label = 70, head = 52;
+  constexpr double cell_width = 124, cell_height = 34, label = 70, head = 52;
   double const w = label + cell_width * static_cast<double>(columns.size()) + 4;
   double const h = head + cell_height * static_cast<double>(rows.size()) + 4;
   auto svg = fmt::format("<svg class=\"map\" viewBox=\"0 0 {0:.0f} {1:.0f}\" style=\"max-width:{0:.0f}px\" "
@@ -205,10 +205,10 @@ std::string winner_map(std::string_view title, std::vector<std::string> const& c
                          "height=\"{:.0f}\" rx=\"5\"/>"
                          "<text class=\"on\" x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>",
                          escaped(cell.hint), look_of(cell.name), x, y, cell_width, cell_height, middle,
-                         y + (cell.factor > 1 ? 15 : 21), escaped(cell.name));
-      if (cell.factor > 1)
-        svg += fmt::format("<text class=\"on2\" x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{:.2f} x</text>",
-                           middle, y + 28, cell.factor);
+                         y + (cell.note.empty() ? 21 : 15), escaped(cell.name));
+      if (!cell.note.empty())
+        svg += fmt::format("<text class=\"on2\" x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>", middle,
+                           y + 28, escaped(cell.note));
       svg += "</g>";
     }
   }

@@ -40,11 +40,11 @@ std::string line_plot(plot_axes const& axes, std::vector<plot_line> const& lines
 /// The looks of the lines with these names, in a row that wraps.
 std::string legend(std::vector<std::string> const& names);
 
-/// One cell of a map: what won, and by which factor.
+/// One cell of a map: what won, and by how much.
 struct map_cell {
-  std::string name;   ///< empty: nothing was measured
-  double factor = 1;  ///< of the second to the first
-  std::string hint;   ///< shown when the pointer rests on the cell
+  std::string name;  ///< empty: nothing was measured
+  std::string note;  ///< below the name, smaller
+  std::string hint;  ///< shown when the pointer rests on the cell
 };
 
 /// A table of winners: cells[row][column], as an SVG element.

@@ -6,6 +6,7 @@
 #include "text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <set>
@@ -29,7 +30,7 @@ svg{width:100%;height:auto;display:block;font-family:inherit}.maps svg{width:aut
 .legend svg{width:34px;flex:none}
 table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-nums}
 td,th{padding:.22rem .7rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
-th{font-weight:600;background:var(--tint)}.t{text-align:left}.scroll{overflow-x:auto}
+th{font-weight:600;background:var(--tint)}.t{text-align:left}.w{white-space:normal}.scroll{overflow-x:auto}
 .box{background:var(--tint);border-radius:8px;padding:.3rem 1.2rem;margin:1.2rem 0}
 .bad{color:#b3261e;font-weight:700}summary{cursor:pointer}code{font-size:.92em}
 @media print{main{padding:0;max-width:none}h2{break-after:avoid}svg,tr{break-inside:avoid}body{font-size:10.5pt}
@@ -53,6 +54,29 @@ std::string_view meaning(std::string_view transport) {
   return "another interconnect";
 }
 
+std::string_view explanation(std::string_view algorithm) {
+  static constexpr std::array<std::array<std::string_view, 2>, 12> known{{
+      {"ring", "every rank passes pieces to its neighbour and adds what arrives; the fewest bytes, but a round for "
+               "each rank, twice"},
+      {"bidirectional_ring", "two rings in opposite directions, each for half of the buffer"},
+      {"tree", "sums flow up a binary tree and the result flows down, in segments"},
+      {"double_tree", "two trees, each for half of the buffer, so that the leaves of one work in the other"},
+      {"recursive_doubling",
+       "whole buffers go to partners at doubling distances; the fewest rounds, but all bytes in each"},
+      {"recursive_halving",
+       "halves, quarters and so on go to partners and come back as results; few rounds and few bytes"},
+      {"ordered_halving", "as recursive_halving, with one order of summation for all elements"},
+      {"mixed_radix", "as recursive_halving, with groups of more than two"},
+      {"binomial", "one rank collects the sum along a tree of few rounds and hands it out the same way"},
+      {"hierarchical", "sums inside groups first, then between groups"},
+      {"direct", "every rank sends to every other without detours"},
+      {"automatic", "what rondo chooses from size, ranks and operation when it is left the choice"},
+  }};
+  for (auto const& [name, text] : known)
+    if (name == algorithm) return text;
+  return {};
+}
+
 class page {
  public:
   page(report_facts const& facts, std::span<row const> rows)
@@ -72,6 +96,7 @@ class page {
     maps();
     plots();
     gradients();
+    glossary();
     method();
     table();
     return std::move(out_) + "</main></body></html>\n";
@@ -225,12 +250,13 @@ class page {
 
   static map_cell cell_of(panel const& p, std::size_t bytes) {
     for (auto const& c : p.contests) {
-      if (c.bytes != bytes || c.best() == nullptr) continue;
-      auto const& best = *c.best();
-      auto hint = fmt::format("{}: {}", best.algorithm, format_us(best.p50_us));
-      if (c.by_time.size() > 1)
-        hint += fmt::format("; next {}: {}", c.by_time[1]->algorithm, format_us(c.by_time[1]->p50_us));
-      return {best.algorithm, c.lead(), hint};
+      if (c.bytes != bytes || c.leader == nullptr) continue;
+      std::string hint;
+      for (auto const* r : c.by_time) hint += fmt::format("{}: {}\n", r->algorithm, format_us(r->p50_us));
+      auto const note = c.by_time.size() < 2 ? ""
+                        : c.lead() < level   ? "about level"
+                                             : fmt::format("{:.2f} x", c.lead());
+      return {c.leader->algorithm, note, hint};
     }
     return {};
   }
@@ -314,6 +340,14 @@ class page {
                       format_us(r.p50_us), r.busbw_GBps));
     }
     if (any) add("</table></div>\n");
+  }
+
+  void glossary() {
+    add("<h2>The algorithms in a sentence each</h2>\n<ul class=\"small\">\n");
+    for (auto const& name : algorithms_in(rows_))
+      if (auto const text = explanation(name); !text.empty())
+        add(fmt::format("<li><b>{}</b>: {}</li>\n", escaped(name), text));
+    add("</ul>\n");
   }
 
   void method() {

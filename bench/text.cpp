@@ -69,4 +69,9 @@ std::string join_words(std::vector<std::string> const& words, std::string_view l
   return joined;
 }
 
+std::string one_of(std::vector<std::string> words, std::vector<std::string> const& always) {
+  words.insert(words.end(), always.begin(), always.end());
+  return join_words(words, "or");
+}
+
 }  // namespace rondo::bench

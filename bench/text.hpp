@@ -29,4 +29,7 @@ std::vector<std::string> split_list(std::string_view text);
 /// "shm, tcp and in_process", for sentences.
 std::string join_words(std::vector<std::string> const& words, std::string_view last = "and");
 
+/// "shm, tcp or all": the words and those that always work, for sentences that offer a choice.
+std::string one_of(std::vector<std::string> words, std::vector<std::string> const& always = {"all"});
+
 }  // namespace rondo::bench

@@ -1,6 +1,7 @@
 #include "world.hpp"
 
 #include "connect.hpp"
+#include "cores.hpp"
 #include "shared_region.hpp"
 #include "text.hpp"
 
@@ -15,7 +16,6 @@
 #include <memory>
 #include <optional>
 #include <poll.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,25 +27,6 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr char failure_mark = '!';
-
-std::vector<int> allowed_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int c = 0; c < CPU_SETSIZE; ++c)
-    if (CPU_ISSET(c, &set)) cores.push_back(c);
-  return cores;
-}
-
-/// Pins the calling thread if every rank can have a core of its own.
-void pin_rank(world_spec const& spec, std::vector<int> const& cores, int rank) {
-  if (!spec.pin || static_cast<std::size_t>(spec.ranks) > cores.size()) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cores[static_cast<std::size_t>(rank)], &set);
-  ::sched_setaffinity(0, sizeof set, &set);
-}
 
 /// The lines that ranks write to the command: each is one atomic write, so that ranks may share the pipe.
 class line_pipe {
@@ -92,7 +73,10 @@ class line_pipe {
 /// Runs body as one rank; a failure is reported once, and ends the others. Returns whether it went well.
 bool guarded(shared_region& region, line_pipe const& pipe, int rank, std::function<void()> const& body) {
   auto const fail = [&](char const* what) {
-    if (!region.aborted()) pipe.write(fmt::format("{}rank {}: {}", failure_mark, rank, what));
+    constexpr std::string_view library = "rondo: ";
+    auto text = std::string_view(what);
+    if (text.starts_with(library)) text.remove_prefix(library.size());
+    if (!region.aborted()) pipe.write(fmt::format("{}rank {}: {}", failure_mark, rank, text));
     region.abort();
     return false;
   };
@@ -108,8 +92,8 @@ class children {
  public:
   ~children() { reap(std::chrono::seconds(0)); }
 
-  /// Forks; the child runs main and leaves with its result.
-  void start(int rank, std::function<int()> const& main) {
+  /// Forks; the child runs main and leaves with its result. The name is for messages.
+  void start(std::string name, std::function<int()> const& main) {
     std::fflush(nullptr);
     auto const parent = ::getpid();
     auto const pid = ::fork();
@@ -119,7 +103,7 @@ class children {
       if (::getppid() != parent) ::_exit(1);
       ::_exit(main());
     }
-    living_.push_back({pid, rank});
+    living_.push_back({pid, std::move(name)});
   }
 
   /// The sentence about a child that ended by a signal or with an error, if one has.
@@ -129,10 +113,9 @@ class children {
       int status = 0;
       if (::waitpid(c.pid, &status, WNOHANG) != c.pid) return false;
       if (WIFSIGNALED(status))
-        bad = fmt::format("rank {} was ended by signal {} ({}).", c.rank, WTERMSIG(status),
-                          ::strsignal(WTERMSIG(status)));
+        bad = fmt::format("{} was ended by signal {} ({}).", c.name, WTERMSIG(status), ::strsignal(WTERMSIG(status)));
       else if (WEXITSTATUS(status) != 0 && !bad)
-        bad = fmt::format("rank {} ended with status {}.", c.rank, WEXITSTATUS(status));
+        bad = fmt::format("{} ended with status {}.", c.name, WEXITSTATUS(status));
       return true;
     });
     return bad;
@@ -157,7 +140,7 @@ class children {
  private:
   struct child {
     pid_t pid;
-    int rank;
+    std::string name;
   };
   std::vector<child> living_;
 };
@@ -207,7 +190,7 @@ void run_world(world_spec const& spec, rank_body const& body, line_sink const& s
   auto const cores = allowed_cores();
 
   auto const run_rank = [&](int rank, comm& c) {
-    pin_rank(spec, cores, rank);
+    if (spec.pin) pin_rank(cores, rank, spec.ranks);
     shared_coordinator together(region, rank, spec.deadline);
     member me(rank, spec.ranks, spec.transport, c, together, [&](std::string_view line) { pipe.write(line); });
     me.probe.memory = memory.bytes();
@@ -225,7 +208,7 @@ void run_world(world_spec const& spec, rank_body const& body, line_sink const& s
   who.launcher = "rondo";
   children ranks;
   if (spec.transport == "in_process") {
-    ranks.start(0, [&] {
+    ranks.start("the process of all ranks", [&] {
       pipe.close_end(0);
       bool const started = guarded(region, pipe, 0, [&] {
         run_threads(spec.ranks, spec.deadline,
@@ -235,9 +218,9 @@ void run_world(world_spec const& spec, rank_body const& body, line_sink const& s
     });
   } else {
     for (int r = 0; r < spec.ranks; ++r)
-      ranks.start(r, [&] {
+      ranks.start(fmt::format("rank {}", r), [&] {
         pipe.close_end(0);
-        pin_rank(spec, cores, r);
+        if (spec.pin) pin_rank(cores, r, spec.ranks);
         who.rank = who.local_rank = r;
         return guarded(region, pipe, r, [&] { with_process_rank(who, spec.transport, spec.deadline, run_rank); }) ? 0
                                                                                                                   : 1;

@@ -47,6 +47,12 @@ TEST(bench_analysis, crossovers_are_named_by_measured_sizes) {
   EXPECT_EQ(describe(reigns_of(panels[0])), "tree up to 4 KiB, ring from 1 MiB");
 }
 
+TEST(bench_analysis, a_lead_within_noise_does_not_change_the_leader) {
+  std::vector const rows{timed("ring", 64, 10),  timed("tree", 64, 20),     timed("ring", 512, 10.3),
+                         timed("tree", 512, 10), timed("ring", 4096, 10.6), timed("tree", 4096, 10)};
+  EXPECT_EQ(describe(reigns_of(panels_of(rows)[0])), "ring up to 512 B, tree from 4 KiB");
+}
+
 TEST(bench_analysis, whole_gradients_are_not_sizes) {
   auto rows = contest_rows();
   rows.push_back(timed("ring", 1 << 30, 1));

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+namespace rondo::bench {
+
+/// The cores that this thread may run on.
+std::vector<int> allowed_cores();
+
+/// Keeps the calling thread on one core.
+void pin_to(int core);
+
+/// Gives rank number `rank` of `ranks` on this host a core of its own, if there are enough.
+void pin_rank(std::vector<int> const& cores, int rank, int ranks);
+
+}  // namespace rondo::bench
