@@ -185,7 +185,7 @@ TEST_P(over, blocking_and_asynchronous_calls_alternate) {
 
 TEST_P(over, messages_cross_in_both_directions) {
   on_ranks([](comm& c) {
-    for (std::size_t const count : {0, 1, 1000, 400000}) {
+    for (std::size_t const count : {0U, 1U, 1000U, 400000U}) {
       for (rank_t q = 0; q < c.size(); ++q) {
         if (q == c.rank()) continue;
         numbers const out(count, c.rank() + 1);

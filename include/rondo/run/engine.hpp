@@ -92,10 +92,7 @@ class engine {
   /// Blocks until the flight has settled, or until `deadline`; true if it has.
   bool wait(flight_base const& flight, clock::time_point deadline) {
     auto lock = take();
-    auto const settled = [&] { return flight.settled.load(std::memory_order_relaxed); };
-    if (deadline != clock::time_point::max()) return settled_.wait_until(lock, deadline, settled);
-    settled_.wait(lock, settled);
-    return true;
+    return sleep(flight, lock, deadline);
   }
 
  private:
@@ -109,6 +106,19 @@ class engine {
     std::unique_lock lock(mutex_);
     callers_.fetch_sub(1, std::memory_order_relaxed);
     return lock;
+  }
+
+  /// Until the flight has settled, or until `deadline`; true if it has.
+  bool sleep(flight_base const& flight, std::unique_lock<std::mutex>& lock, clock::time_point deadline) {
+    auto const settled = [&] { return flight.settled.load(std::memory_order_relaxed); };
+    bool done = true;
+    ++sleepers_;
+    if (deadline == clock::time_point::max())
+      settled_.wait(lock, settled);
+    else
+      done = settled_.wait_until(lock, deadline, settled);
+    --sleepers_;
+    return done;
   }
 
   std::unique_lock<std::mutex> enter() {
@@ -142,7 +152,7 @@ class engine {
       check_failure(flight);
       auto const nap = rest.pause();
       if (nap.count() == 0 && fruitless % polls_between_clocks != 0) continue;
-      if (callers_.load(std::memory_order_relaxed) != 0) return false;
+      if (callers_.load(std::memory_order_relaxed) != 0 || sleepers_ != 0) return false;
       check_patience(flight);
       if (nap.count() != 0)
         transport_.wait(std::min<std::chrono::nanoseconds>(nap, flight.work().deadline - clock::now()));
@@ -201,7 +211,7 @@ class engine {
 
   void wait_in_queue(flight_base& flight, std::unique_lock<std::mutex>& lock) {
     enqueue(flight);
-    settled_.wait(lock, [&] { return flight.settled.load(std::memory_order_relaxed); });
+    sleep(flight, lock, clock::time_point::max());
   }
 
   void drive_queue() {
@@ -283,6 +293,7 @@ class engine {
   std::condition_variable queued_, settled_;
   std::deque<flight_base*> queue_;
   std::atomic<int> callers_{0};  // threads that want the mutex
+  int sleepers_ = 0;             // threads whose call is queued, or has settled while they have yet to wake up
   bool leaving_ = false;
   std::jthread driver_;
 };
