@@ -37,7 +37,8 @@ class eager {
   }
 
   bool done() const noexcept { return receiving_ == rounds_; }
-  rank_t waiting_for() const noexcept { return in_.from != nobody ? in_.from : out_.to; }
+  /// The rank that this one waits for: the reader of a message that has begun to go out, else the next sender.
+  rank_t waiting_for() const noexcept { return message_ != 0 || in_.from == nobody ? out_.to : in_.from; }
 
   /// Moves messages until none can; true if any did. Throws what the transport throws.
   bool poll() {

@@ -36,8 +36,10 @@ class executor {
 
   bool done() const noexcept { return out_.done() && in_.done(); }
 
-  /// The rank that this one waits for.
-  rank_t waiting_for() const noexcept { return in_.done() ? out_.peer() : in_.peer(); }
+  /// The rank that this one waits for: the next sender, unless earlier sends have to get out first.
+  rank_t waiting_for() const noexcept {
+    return !in_.done() && out_.reached(in_.tick(), in_.segment()) ? in_.peer() : out_.peer();
+  }
 
   /// Moves bytes until none moves; true if any did. Throws what the transport throws.
   bool poll() {

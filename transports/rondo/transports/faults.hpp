@@ -27,24 +27,35 @@ class trickling {
   int size() const noexcept { return x_.size(); }
 
   std::size_t write(rank_t peer, std::span<std::byte const> bytes, bool more) {
-    auto const part = bytes.first(std::min(bytes.size(), size_(random_)));
+    auto const part = bytes.first(some(bytes.size(), 0));
     return x_.write(peer, part, more || part.size() < bytes.size());
   }
   /// Shows up to `most` bytes more than are needed.
   std::span<std::byte const> readable(rank_t peer, std::size_t need) {
     auto const all = x_.readable(peer, need);
-    return all.first(std::min(all.size(), need + size_(random_) - 1));
+    return all.first(some(all.size(), need - 1));
   }
   void consume(rank_t peer, std::size_t n) { x_.consume(peer, n); }
   std::size_t read(rank_t peer, std::span<std::byte> bytes) {
-    return x_.read(peer, bytes.first(std::min(bytes.size(), size_(random_))));
+    return x_.read(peer, bytes.first(some(bytes.size(), 0)));
   }
-  void wait(std::chrono::nanoseconds patience) { x_.wait(patience); }
+  /// Does not sleep on what was held back: no peer would wake it.
+  void wait(std::chrono::nanoseconds patience) {
+    x_.wait(std::exchange(held_back_, false) ? patience.zero() : patience);
+  }
 
  private:
+  /// How many of `all` bytes to move: up to `most` more than `sure`.
+  std::size_t some(std::size_t all, std::size_t sure) {
+    std::size_t const n = std::min(all, sure + size_(random_));
+    held_back_ = held_back_ || n < all;
+    return n;
+  }
+
   X x_;
   std::mt19937_64 random_;
   std::uniform_int_distribution<std::size_t> size_;
+  bool held_back_ = false;
 };
 
 /// A transport that shows bytes only some time after they have arrived: for tests of code that must not rely on speed.
