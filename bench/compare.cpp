@@ -29,7 +29,8 @@ using clock = std::chrono::steady_clock;
 
 constexpr char progress_mark = '~';
 constexpr double never_pruned_us = 3000;  // below, all algorithms are measured at every size
-constexpr double hopeless = 4;            // times the best: left out at the next size
+constexpr std::size_t always_kept = 4;
+constexpr double hopeless = 4;  // times the best: left out at the next size
 
 double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
@@ -86,12 +87,9 @@ class compare_body {
     auto const rows = contest_between(work, each);
     double best = HUGE_VAL;
     for (auto const& r : rows) best = std::min(best, r.p50_us);
-    std::vector<algorithm> promising;
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      if (rows[i].p50_us < never_pruned_us || rows[i].p50_us < hopeless * best ||
-          candidates_[i] == algorithm::automatic)
-        promising.push_back(candidates_[i]);
-    candidates_ = promising;
+    for (auto const& r : rows)
+      if (r.p50_us > never_pruned_us && r.p50_us > hopeless * best && r.algorithm != to_string(algorithm::automatic))
+        std::erase(candidates_, algorithm_from(r.algorithm));
   }
 
   std::vector<row> contest_between(workload const& work, double each_s) {
@@ -99,6 +97,7 @@ class compare_body {
     std::vector<measurement> runs;
     for (auto const how : candidates_) runs.emplace_back(shop_, job{what(how), work, in_place, 2, 0, each_s, 1});
     for (auto& r : runs) r.warm_up();
+    leave_out_slow_ones(runs, each_s);
     constexpr int turns = 3;
     double limit = not_measured;
     for (int t = 0; t < turns; ++t) {
@@ -113,6 +112,25 @@ class compare_body {
     if (shop_.me().rank() == 0)
       for (auto const& r : rows) shop_.me().emit(to_line({&r, 1}));
     return rows;
+  }
+
+  /// Leaves out those that are far behind in the warm-up, for this size: they would take the time that the others need.
+  /// In a hurry more of them, but the fastest few always stay. All ranks decide alike.
+  static void leave_out_slow_ones(std::vector<measurement>& runs, double each_s) {
+    std::vector<double> times;
+    double sum = 0;
+    for (auto const& r : runs) {
+      times.push_back(r.iteration_s());
+      sum += r.iteration_s();
+    }
+    std::sort(times.begin(), times.end());
+    bool const in_a_hurry = 5 * sum > 2 * each_s * static_cast<double>(runs.size());
+    double const bound = std::max({never_pruned_us * 1e-6, (in_a_hurry ? 1.5 : hopeless) * times.front(),
+                                   times[std::min<std::size_t>(always_kept, times.size()) - 1]});
+    std::vector<measurement> kept;
+    for (auto& r : runs)
+      if (r.iteration_s() <= bound || r.how() == algorithm::automatic) kept.push_back(std::move(r));
+    runs = std::move(kept);
   }
 
   /// A whole gradient with the library's own choice.

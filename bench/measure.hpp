@@ -80,7 +80,7 @@ class measurement {
 
   /// Seconds of one iteration of the slowest rank with all that belongs to it; after warm_up().
   double iteration_s() const { return iteration_s_; }
-  int iterations() const { return iterations_; }
+  algorithm how() const { return job_.what.how; }
 
   /// Checks every element; collects the ranks' times. The row is complete on every rank.
   row finish();

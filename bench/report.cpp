@@ -17,16 +17,19 @@ namespace {
 
 constexpr std::string_view style = R"(
 :root{--paper:#fff;--ink:#1a1a1a;--soft:#666;--line:#e4e4e4;--tint:#f6f7f9}
-@media screen and (prefers-color-scheme:dark){:root{--paper:#15171a;--ink:#e8e8e8;--soft:#a0a0a0;--line:#33363b;--tint:#1e2126}}
+@media screen and (prefers-color-scheme:dark){
+:root{--paper:#15171a;--ink:#e8e8e8;--soft:#a0a0a0;--line:#33363b;--tint:#1e2126}}
 :root{color-scheme:light dark}
-body{background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;margin:0}
+body{background:var(--paper);color:var(--ink);
+font:16px/1.55 system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;margin:0}
 main{max-width:1380px;margin:0 auto;padding:2.2rem 1.4rem 4rem}
 p,ul{max-width:76ch}h1{font-size:1.9rem;line-height:1.2;margin:0 0 .2em}h2{margin:2.4em 0 .4em;font-size:1.3rem}
 h3{margin:1.6em 0 .4em;font-size:1.05rem}.soft{color:var(--soft)}.small{font-size:.87rem}
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(330px,1fr));gap:1rem 1.2rem}
 .maps{display:flex;flex-wrap:wrap;gap:1.4rem 2.2rem}
 svg{width:100%;height:auto;display:block;font-family:inherit}.maps svg{width:auto;flex:1 1 380px}
-.legend{max-width:none;display:flex;flex-wrap:wrap;gap:.2rem 1.1rem;font-size:.87rem}.legend span{display:inline-flex;align-items:center;gap:.4rem}
+.legend{max-width:none;display:flex;flex-wrap:wrap;gap:.2rem 1.1rem;font-size:.87rem}
+.legend span{display:inline-flex;align-items:center;gap:.4rem}
 .legend svg{width:34px;flex:none}
 table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-nums}
 td,th{padding:.22rem .7rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
@@ -218,7 +221,7 @@ class page {
   void maps() {
     add("<h2>The fastest algorithm</h2>\n<p class=\"small soft\">By size (down) and number of ranks (across). The "
         "factor is the lead over the "
-        "second: near 1 means that either will do.</p>\n<div class=\"maps\">\n");
+        "second; about level means that they differ by less than 5 %.</p>\n<div class=\"maps\">\n");
     for (auto const& name : transports_in(panels_)) {
       std::vector<std::string> columns, rows;
       std::set<std::size_t> sizes;
