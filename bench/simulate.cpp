@@ -42,7 +42,7 @@ std::vector<line> predictions(collective what, int ranks, std::vector<std::size_
                               link_cost const& wire) {
   std::vector<line> lines;
   for (auto const how : algorithms_of({"all"}, what, ranks)) {
-    auto& l = lines.emplace_back(std::string(to_string(how)));
+    auto& l = lines.emplace_back(line{std::string(to_string(how)), {}});
     with_erased_schedule(how, what, ranks, 0, [&](erased_schedule const& s) {
       for (auto const bytes : sizes) l.by_size.push_back(predict(s, static_cast<double>(bytes), wire));
     });
