@@ -20,9 +20,7 @@ std::vector<call> const& calls() {
       {},
       {.count = large},
       {.starts = true},
-
       {.what = barrier},
-
       {.what = all_to_all, .count = 1000},
   };
   return all;
