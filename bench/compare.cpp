@@ -58,13 +58,15 @@ class compare_body {
     auto const gradients = with_models_ ? gradient_buckets(options_) : std::vector<workload>{};
     double const for_sizes = gradients.empty() ? seconds_ : seconds_ * 0.75;
     for (std::size_t i = 0; i < all_sizes.size(); ++i) {
-      double const left = std::max(0.0, for_sizes - seconds_since(start));
+      double const left = shop_.me().together.agree(for_sizes - seconds_since(start));
+      // On a busy machine even the fewest repetitions take too long: the largest sizes are given up then.
+      if (left < -0.5 * for_sizes) return;
       // The few large sizes take most of the time; what a small one does not need is theirs.
-      double const share =
-          std::min(left / static_cast<double>(all_sizes.size() - i), all_sizes[i] < (1u << 20) ? 1.5 : left);
-      size(all_sizes[i], shop_.me().together.agree(share));
+      double const each = std::max(left, 0.0) / static_cast<double>(all_sizes.size() - i);
+      size(all_sizes[i], all_sizes[i] < (1u << 20) ? std::min(each, 1.5) : each);
     }
-    for (auto const& work : gradients) model(work);
+    for (auto const& work : gradients)
+      if (shop_.me().together.agree(seconds_since(start)) < 1.2 * seconds_) model(work);
   }
 
  private:
@@ -163,13 +165,13 @@ std::string next_to(contest const& c) {
 void print(panel const& p, double flag_ns) {
   fmt::print("\n{}, {} ranks   (round trip of a flag between two cores {})\n", p.transport, p.ranks,
              std::isfinite(flag_ns) ? fmt::format("{:.0f} ns", flag_ns) : "unknown");
-  fmt::print("{:>10}  {:<20}{:>10}{:>13}  {:<30}{:>11}{:>10}\n", "size", "fastest", "time", "busbw", "ahead of",
+  fmt::print("{:>10}  {:<20}{:>10}{:>15}  {:<30}{:>11}{:>10}\n", "size", "fastest", "time", "busbw", "ahead of",
              "automatic", "of limit");
   for (auto const& c : p.contests) {
     auto const* first = c.leader;
     if (first == nullptr) continue;
     auto const automatic = std::isfinite(c.regret()) ? fmt::format("{:+.0f} %", 100 * (c.regret() - 1)) : "-";
-    fmt::print("{:>10}  {:<20}{:>10}{:>8.3g} GB/s  {:<30}{:>11}{:>10}{}\n", format_bytes(c.bytes), first->algorithm,
+    fmt::print("{:>10}  {:<20}{:>10}{:>10.3g} GB/s  {:<30}{:>11}{:>10}{}\n", format_bytes(c.bytes), first->algorithm,
                format_us(first->p50_us), first->busbw_GBps, next_to(c), automatic, percent(c.limit_us / first->p50_us),
                first->good() ? "" : "  WRONG");
   }
@@ -233,7 +235,7 @@ int compare(compare_options const& given) {
                      0,
                      static_cast<int>(m.allowed_cores.size()),
                      {}};
-  double const each_s = o.minutes * 60 / static_cast<double>(o.ranks.size() * o.transports.size());
+  auto worlds_left = static_cast<double>(o.ranks.size() * o.transports.size());
   std::vector<row> rows;
   progress_line progress;
   for (auto const& transport : o.transports)
@@ -241,6 +243,8 @@ int compare(compare_options const& given) {
       double const flag_ns = flag_round_trip_ns();
       facts.flag_round_trips_ns.push_back(flag_ns);
       bool const with_models = ranks == o.ranks.front();
+      double const time_left = o.minutes * 60 - seconds_since(start);
+      double const each_s = std::max(time_left / worlds_left--, 2.0);
       std::vector<row> found;
       run_world(
           {transport, ranks, o.pin, o.sizes.end + 4096, std::chrono::seconds(o.timeout_s)},
