@@ -17,11 +17,7 @@ std::string text_of(call const& c) {
 std::vector<call> const& calls() {
   using enum collective;
   static std::vector<call> const all{
-      {},
-      {.count = large},
-      {.starts = true},
-      {.what = barrier},
-      {.what = all_to_all, .count = 1000},
+      {}, {.count = large}, {.starts = true}, {.what = barrier}, {.what = all_to_all, .count = 1000},
   };
   return all;
 }
