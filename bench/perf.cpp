@@ -165,7 +165,8 @@ std::size_t probe_bytes(perf_options const& options) {
   std::size_t most = 64;
   if (options.models.empty()) most = options.sizes.end;
   for (auto const& model : options.models)
-    for (auto const& t : gradients(model)) most = std::max(most, t.count * 8);
+    for (auto const& work : workloads_of(model, datatype::float64, options.bucket))
+      for (auto const count : work.counts) most = std::max(most, count * size_of(datatype::float64));
   return std::min(most + 4096, largest_probe) / 4096 * 4096;
 }
 
