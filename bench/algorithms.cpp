@@ -2,6 +2,8 @@
 
 #include "text.hpp"
 #include <rondo/run/families.hpp>
+#include <rondo/transports/in_process.hpp>
+#include <rondo/transports/shm.hpp>
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -15,12 +17,13 @@ std::vector<algorithm> all_algorithms() {
   return all;
 }
 
-std::vector<algorithm> algorithms_of(std::vector<std::string> const& names, collective what, int ranks) {
+std::vector<algorithm> algorithms_of(std::vector<std::string> const& names, collective what, int ranks,
+                                     std::string_view transport) {
   if (what == collective::send_receive) return {algorithm::automatic};
   std::vector<algorithm> able;
   std::vector<std::string> able_names;
   for (auto const a : all_algorithms())
-    if (supports(a, what, ranks)) {
+    if (supports(a, what, ranks, transport == shm::name || transport == in_process::name)) {
       able.push_back(a);
       able_names.emplace_back(to_string(a));
     }

@@ -49,7 +49,7 @@ class compare_body {
       : options_(options), with_models_(with_models), seconds_(seconds), shop_(me, std::size_t{1} << 30) {}
 
   void run() {
-    candidates_ = algorithms_of(options_.algorithms, options_.what, shop_.me().size());
+    candidates_ = algorithms_of(options_.algorithms, options_.what, shop_.me().size(), shop_.me().transport);
     if (std::find(candidates_.begin(), candidates_.end(), algorithm::automatic) == candidates_.end())
       candidates_.push_back(algorithm::automatic);
     auto all_sizes = sizes_in(options_.sizes);
@@ -221,7 +221,8 @@ int compare(compare_options const& given) {
     throw usage_error("rondo compare starts its own ranks: run it without a launcher, or use rondo perf.");
   if (o.what == collective::barrier)
     throw usage_error("A barrier has no sizes to compare: use rondo perf --collective barrier.");
-  for (int const ranks : o.ranks) algorithms_of(o.algorithms, o.what, ranks);
+  for (int const ranks : o.ranks)
+    for (auto const& transport : o.transports) algorithms_of(o.algorithms, o.what, ranks, transport);
   sizes_in(o.sizes);
   gradient_buckets(o);
 

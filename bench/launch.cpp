@@ -30,7 +30,7 @@
 namespace rondo::bench {
 namespace {
 
-using detail::descriptor, detail::steady;
+using detail::file_descriptor, detail::steady;
 
 struct launch_options {
   int ranks = 2;
@@ -49,16 +49,16 @@ void say(std::string_view sentence) {
   throw std::runtime_error(fmt::format("{} failed: {}", what, detail::error_text(errno)));
 }
 
-std::pair<descriptor, descriptor> make_pipe() {
+std::pair<file_descriptor, file_descriptor> make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) give_up("pipe");
-  return {descriptor(ends[0]), descriptor(ends[1])};
+  return {file_descriptor(ends[0]), file_descriptor(ends[1])};
 }
 
 /// One output stream of one rank, passed on in whole lines.
 class line_relay {
  public:
-  line_relay(descriptor from, int to, std::string prefix)
+  line_relay(file_descriptor from, int to, std::string prefix)
       : from_(std::move(from)), to_(to), prefix_(std::move(prefix)) {}
 
   int fd() const noexcept { return from_.get(); }
@@ -97,7 +97,7 @@ class line_relay {
     return true;
   }
 
-  descriptor from_;
+  file_descriptor from_;
   int to_;
   std::string prefix_, pending_;
 };
@@ -110,7 +110,7 @@ class local_job {
     for (int const signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaddset(&watched_, signal);
     ::sigprocmask(SIG_BLOCK, &watched_, &mask_before_);
     ::signal(SIGPIPE, SIG_IGN);
-    signals_ = descriptor(::signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK));
+    signals_ = file_descriptor(::signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) give_up("signalfd");
   }
 
@@ -167,7 +167,7 @@ class local_job {
 
   /// 0, or why the command could not be executed.
   int start(int rank, std::uint16_t port, int listener) {
-    std::pair<descriptor, descriptor> out, err;
+    std::pair<file_descriptor, file_descriptor> out, err;
     if (options_.prefix) out = make_pipe(), err = make_pipe();
     auto report = make_pipe();
     auto const launcher = ::getpid();
@@ -202,7 +202,7 @@ class local_job {
     if (options_.prefix && (::dup2(out, STDOUT_FILENO) < 0 || ::dup2(err, STDERR_FILENO) < 0)) return;
     // A process group in the background that reads the terminal would be stopped.
     if (rank != 0 || ::isatty(STDIN_FILENO)) {
-      descriptor const nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+      file_descriptor const nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
       if (nothing) (void)::dup2(nothing.get(), STDIN_FILENO);
     }
     auto const set = [](char const* name, std::string const& value) { ::setenv(name, value.c_str(), 1); };
@@ -298,7 +298,7 @@ class local_job {
 
   launch_options options_;
   sigset_t watched_{}, mask_before_{};
-  descriptor signals_;
+  file_descriptor signals_;
   std::vector<child> ranks_;
   std::vector<line_relay> relays_;
   int result_ = 0;

@@ -26,7 +26,7 @@ class perf_body {
 
   void run() {
     for (auto const what : options_.collectives)
-      for (auto const how : algorithms_of(options_.algorithms, what, shop_.me().size()))
+      for (auto const how : algorithms_of(options_.algorithms, what, shop_.me().size(), shop_.me().transport))
         for (auto const type : options_.types)
           for (auto const op : reduces(what) ? options_.ops : std::vector{reduction::sum})
             series({what, type, op, how, options_.root, std::chrono::seconds(options_.timeout_s)});
@@ -195,7 +195,8 @@ int perf(perf_options const& options) {
     for (auto const& transport : options.transports) join_world(spec(transport, 0), body, sink);
   } else {
     for (int const ranks : options.ranks.empty() ? std::vector{2} : options.ranks) {
-      for (auto const what : options.collectives) algorithms_of(options.algorithms, what, ranks);
+      for (auto const& transport : options.transports)
+        for (auto const what : options.collectives) algorithms_of(options.algorithms, what, ranks, transport);
       for (auto const& transport : options.transports) run_world(spec(transport, ranks), body, sink);
     }
   }

@@ -179,7 +179,7 @@ void rank_main(rank_t rank, std::array<int, world> const& inboxes, detail::inbox
 
 int main(int argc, char** argv) {
   int const repetitions = argc > 1 ? std::atoi(argv[1]) : 9;
-  detail::inbox_layout const layout{world, detail::inbox_layout::default_capacity(world)};
+  auto const layout = detail::inbox_layout::of(world);
   std::array<int, world> inboxes{};
   for (int& fd : inboxes) {
     fd = ::memfd_create("ring_gate", 0);

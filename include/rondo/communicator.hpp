@@ -12,11 +12,13 @@
 #include <rondo/collectives/scatter.hpp>
 #include <rondo/collectives/send_receive.hpp>
 #include <rondo/group.hpp>
+#include <rondo/memory.hpp>
 #include <rondo/options.hpp>
 #include <rondo/reconnect.hpp>
 #include <rondo/run/engine.hpp>
 #include <rondo/run/families.hpp>
 #include <rondo/run/survey.hpp>
+#include <rondo/run/two_shot.hpp>
 #include <rondo/select.hpp>
 #include <rondo/transport.hpp>
 #include <rondo/work.hpp>
@@ -209,12 +211,23 @@ class communicator {
 
   /// The algorithm that a call without a choice of its own would take.
   algorithm chosen(collective c, std::size_t bytes) const noexcept {
-    return select({.collective = c, .bytes = bytes, .ranks = size(), .ordered = options_.ordered});
+    return select({.collective = c,
+                   .bytes = bytes,
+                   .ranks = size(),
+                   .ordered = options_.ordered,
+                   .shared_memory = offers(algorithm::direct, c)});
+  }
+
+  /// Does the algorithm offer the collective here? As supports(), and a direct all_reduce where ranks share memory.
+  bool offers(algorithm a, collective c) const noexcept {
+    if constexpr (addressable<X>) return supports(a, c, size(), !engine_->transport().board(0).empty());
+    return supports(a, c, size());
   }
 
  private:
   static constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24 * 365);  // the clock ends later
 
+  struct boards {};          // in the place of a schedule: the call goes through memory that the ranks share
   struct single_message {};  // in the place of an algorithm: sends and receives have none
 
   template <class R>
@@ -255,7 +268,10 @@ class communicator {
     run::job& job;
     run::flight_base::streams uses;
 
-    template <class S>
+    void operator()(boards) const {
+      comm.engine_->execute(job, uses, [&](X& x, run::workspace& memory) { return run::two_shot<X>(x, job, memory); });
+    }
+    template <schedule S>
     void operator()(S const& s) const {
       comm.engine_->execute(job, uses,
                             [&](X& x, run::workspace& memory) { return run::flight<S, X>(s, x, job, memory); });
@@ -266,7 +282,13 @@ class communicator {
     run::pending& call;
     run::flight_base::streams uses;
 
-    template <class S>
+    void operator()(boards) const {
+      comm.engine_->start(call.work, uses, [&](X& x, run::workspace& memory) -> run::flight_base& {
+        call.flight = std::make_unique<run::two_shot<X>>(x, call.work, memory);
+        return *call.flight;
+      });
+    }
+    template <schedule S>
     void operator()(S const& s) const {
       comm.engine_->start(call.work, uses, [&](X& x, run::workspace& memory) -> run::flight_base& {
         call.flight = std::make_unique<run::flight<S, X>>(s, x, call.work, memory);
@@ -320,10 +342,16 @@ class communicator {
       go(collectives::single_message{size(), go.uses.to == nobody ? go.uses.from : rank(),
                                      go.uses.to == nobody ? rank() : go.uses.to});
     } else if constexpr (std::is_same_v<Algorithm, automatic>) {
+      bool const shared = offers_boards<Request>();
       algorithm const a = options.algorithm != algorithm::automatic
                               ? options.algorithm
-                              : select({Request::kind, request.bytes(), size(), Request::keeps_order, ordered});
+                              : select({Request::kind, request.bytes(), size(), Request::keeps_order, ordered, shared});
+      if (a == algorithm::direct && shared) return go_over_boards(request, j, go);
       go_by_name<Request::kind>(a, request.root(), j, preparation, go);
+    } else if constexpr (std::is_same_v<Algorithm, direct> && Request::kind == collective::all_reduce) {
+      if (!offers_boards<Request>())
+        throw invalid_argument("a direct all_reduce needs memory that all ranks share: use it over shm or in_process");
+      go_over_boards(request, j, go);
     } else {
       using S = run::schedule_t<Request::kind, Algorithm>;
       static_assert(!std::is_void_v<S>, "this algorithm does not offer this collective: use another one, or automatic");
@@ -333,6 +361,23 @@ class communicator {
                       "commutative");
       go_by(run::make_schedule<Request::kind, Algorithm>(around_.shape, request.root()), run::named<Algorithm>(), j,
             preparation, go);
+    }
+  }
+
+  /// Can the call go through shared memory? Only all_reduce does.
+  template <class Request>
+  bool offers_boards() const {
+    if constexpr (Request::kind == collective::all_reduce && addressable<X>)
+      return run::two_shot<X>::fits(engine_->transport(), Request::wide_bytes);
+    return false;
+  }
+
+  template <class Request, class Go>
+  void go_over_boards(Request const& request, run::job& j, Go const& go) {
+    if constexpr (Request::kind == collective::all_reduce && addressable<X>) {
+      j.mark.algorithm = static_cast<std::uint8_t>(algorithm::direct);
+      request.prepare(j, rank(), size());
+      go(boards{});
     }
   }
 

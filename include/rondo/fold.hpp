@@ -76,10 +76,17 @@ void fold_range(void const* op, std::byte* out, std::byte const* a, std::byte co
   fold_each<T>(own, out, a, b, count);
 }
 
+template <class Out, class In, class F>
+[[gnu::always_inline]] inline void map_each(std::byte* out, std::byte const* in, std::size_t count,
+                                            F const& function) noexcept {
+  for (std::size_t i = 0; i < count; ++i) store<Out>(out + i * sizeof(Out), function(load<In>(in + i * sizeof(In))));
+}
+
 /// out[i] = function(in[i]); `out` may be `in` if Out is not wider than In.
 template <class Out, class In, class F>
 void map_range(std::byte* out, std::byte const* in, std::size_t count, F const& function) noexcept {
-  for (std::size_t i = 0; i < count; ++i) store<Out>(out + i * sizeof(Out), function(load<In>(in + i * sizeof(In))));
+  if (out == in) return map_each<Out, In>(out, out, count, function);  // as in fold_range
+  map_each<Out, In>(out, in, count, function);
 }
 
 /// out[i] = Out(in[i]): from T to a wider type that it is folded in, and back.

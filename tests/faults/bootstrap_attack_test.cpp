@@ -147,7 +147,7 @@ TEST(bootstrap_attack, a_false_rank_0_is_found_out) {
   job const j(2);
   std::thread liar([&] {  // accepts every proof without knowing the token
     for (int served = 0; served < 2;) {
-      descriptor fd(::accept4(j.rank(0).listen_fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      file_descriptor fd(::accept4(j.rank(0).listen_fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd) continue;
       frame_stream stream(std::move(fd));
       while (auto const f = await(stream, clock::now() + 2s)) {

@@ -33,11 +33,11 @@ std::string name_of(medium);
 void on_ranks(medium, int n, std::function<void(comm&)> const& body,
               communicator_options const& = {.deadline = std::chrono::seconds(20)});
 
-/// Every algorithm that offers the collective to `n` ranks.
-inline std::vector<algorithm> algorithms_for(collective what, int n) {
+/// Every algorithm that offers the collective to `n` ranks there.
+inline std::vector<algorithm> algorithms_for(collective what, int n, medium where = medium::in_process) {
   std::vector<algorithm> all;
   for (auto const& [a, name] : detail::algorithm_names)
-    if (a != algorithm::automatic && supports(a, what, n)) all.push_back(a);
+    if (a != algorithm::automatic && supports(a, what, n, where != medium::tcp)) all.push_back(a);
   return all;
 }
 

@@ -224,7 +224,7 @@ std::vector<setting> settings(std::vector<medium> const& where, std::vector<int>
     for (int const n : ranks)
       for (auto const& [what, name] : detail::collective_names)
         if (what != collective::barrier)
-          for (algorithm const how : algorithms_for(what, n)) all.push_back({m, n, what, how});
+          for (algorithm const how : algorithms_for(what, n, m)) all.push_back({m, n, what, how});
   return all;
 }
 

@@ -48,8 +48,8 @@ bool accepted(algorithm how, Call&& call) {
   return false;
 }
 
-auto with_automatic(collective what, int n) {
-  auto all = algorithms_for(what, n);
+auto with_automatic(medium where, collective what, int n) {
+  auto all = algorithms_for(what, n, where);
   all.push_back(algorithm::automatic);
   return all;
 }
@@ -63,7 +63,7 @@ class order_of_ranks : public testing::TestWithParam<std::tuple<medium, int>> {
 TEST_P(order_of_ranks, is_kept_by_all_reduce) {
   int const n = ranks();
   on_ranks(where(), n, [&](comm& c) {
-    for (algorithm const how : with_automatic(collective::all_reduce, n))
+    for (algorithm const how : with_automatic(where(), collective::all_reduce, n))
       for (std::size_t const count : {1U, 5U, 257U, 9001U, 40009U})
         for (bool const in_place : {true, false}) {
           guarded<affine> in(count, 1), out(count, 3);
@@ -81,7 +81,7 @@ TEST_P(order_of_ranks, is_kept_by_all_reduce) {
 TEST_P(order_of_ranks, is_kept_by_reduce_to_every_root) {
   int const n = ranks();
   on_ranks(where(), n, [&](comm& c) {
-    for (algorithm const how : with_automatic(collective::reduce, n))
+    for (algorithm const how : with_automatic(where(), collective::reduce, n))
       for (rank_t root = 0; root < n; ++root)
         for (std::size_t const count : {1U, 300U, 9001U}) {
           guarded<affine> in(count), out(count);
@@ -105,7 +105,7 @@ TEST_P(order_of_ranks, is_kept_by_reduce_scatter_with_uneven_blocks) {
       if (q < static_cast<std::size_t>(c.rank())) first += sizes[q];
       total += sizes[q];
     }
-    for (algorithm const how : with_automatic(collective::reduce_scatter, n)) {
+    for (algorithm const how : with_automatic(where(), collective::reduce_scatter, n)) {
       guarded<affine> in(total), out(sizes[static_cast<std::size_t>(c.rank())]);
       in.fill([&](std::size_t i) { return map_of(c.rank(), i); });
       if (accepted(how,

@@ -13,6 +13,7 @@ template <class T, class Op>
 struct all_reduce : symmetric {
   static constexpr collective kind = collective::all_reduce;
   static constexpr bool keeps_order = !is_commutative_v<Op>;
+  static constexpr std::size_t wide_bytes = sizeof(typename op_traits<Op, T>::wide);  // of an element as it is folded
 
   std::span<T const> in;
   std::span<T> out;

@@ -1,8 +1,7 @@
 #pragma once
 
-#include <utility>
-
 #include <unistd.h>
+#include <utility>
 
 namespace rondo::inline v0::detail {
 
@@ -16,12 +15,13 @@ class file_descriptor {
     std::swap(fd_, other.fd_);
     return *this;
   }
-  ~file_descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
+  ~file_descriptor() { close(); }
 
   int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
+  void close() noexcept {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
 
  private:
   int fd_ = -1;

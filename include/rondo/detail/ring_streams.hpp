@@ -4,12 +4,14 @@
 #include <rondo/detail/by_rank.hpp>
 #include <rondo/detail/byte_ring.hpp>
 #include <rondo/detail/mirrored_memory.hpp>
+#include <rondo/memory.hpp>
 #include <rondo/types.hpp>
 
-#include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <new>
 #include <span>
 #include <utility>
@@ -17,36 +19,49 @@
 
 namespace rondo::inline v0::detail {
 
-/// How the inbox of a rank is laid out: a bell, then the counters of one ring per peer, then their bytes.
+/// What a peer has in the inbox of a rank besides bytes: the counters of its ring, and its flags.
+struct correspondence {
+  ring_counters ring;
+  alignas(line_pair) std::array<std::atomic<std::uint64_t>, flags_per_pair> raised;
+};
+
+/// How the inbox of a rank is laid out: a bell, then the counters of all peers, then their rings, then the board.
 struct inbox_layout {
   int ranks;
   std::size_t capacity;  ///< bytes of each ring: a power of two, at least a page
+  std::size_t board;     ///< bytes of the board: a multiple of a page
+
+  /// Generous for few ranks, bounded in sum for many.
+  static constexpr inbox_layout of(int ranks) noexcept {
+    constexpr std::size_t KiB = 1024;
+    return {ranks, (ranks <= 4 ? 1024 : ranks <= 16 ? 256 : 64) * KiB, (ranks <= 16 ? 4096 : 1024) * KiB};
+  }
 
   static constexpr std::size_t page = 4096;
 
   std::size_t counters_at(rank_t peer) const noexcept {
-    return line_pair + static_cast<std::size_t>(peer) * sizeof(ring_counters);
+    return line_pair + static_cast<std::size_t>(peer) * sizeof(correspondence);
   }
   std::size_t head_bytes() const noexcept { return (counters_at(ranks) + page - 1) / page * page; }
   std::size_t data_at(rank_t owner, rank_t peer) const noexcept {
     return head_bytes() + static_cast<std::size_t>(peer < owner ? peer : peer - 1) * capacity;
   }
-  std::size_t bytes() const noexcept { return head_bytes() + static_cast<std::size_t>(ranks - 1) * capacity; }
-
-  /// Ring size for a world: generous for few ranks, bounded in sum for many.
-  static constexpr std::size_t default_capacity(int ranks) noexcept {
-    return ranks <= 4 ? std::size_t{1} << 20 : ranks <= 16 ? std::size_t{256} << 10 : std::size_t{64} << 10;
-  }
+  std::size_t board_at() const noexcept { return head_bytes() + static_cast<std::size_t>(ranks - 1) * capacity; }
+  std::size_t bytes() const noexcept { return board_at() + board; }
 };
 
-/// Byte streams through memory that all ranks share: one ring per ordered pair, in the inbox of its reader.
+/// Byte streams, boards and flags in memory that all ranks share. A ring per ordered pair lies in the inbox of its
+/// reader.
 class ring_streams {
  public:
   /// `inboxes` are files of layout.bytes() zero bytes each, by rank; they may be closed afterwards.
   ring_streams(rank_t rank, inbox_layout layout, std::span<int const> inboxes) : rank_(rank), layout_(layout) {
     static_assert(sizeof(bell) <= line_pair);
     bell::prepare();
-    for (rank_t q = 0; q < layout.ranks; ++q) heads_.push_back(map_shared(by_rank(inboxes, q), 0, layout.head_bytes()));
+    for (rank_t q = 0; q < layout.ranks; ++q) {
+      heads_.push_back(map_shared(by_rank(inboxes, q), 0, layout.head_bytes()));
+      boards_.push_back(map_shared(by_rank(inboxes, q), layout.board_at(), layout.board));
+    }
     for (rank_t q = 0; q < layout.ranks; ++q) {
       if (q == rank) {
         writers_.emplace_back();
@@ -54,9 +69,9 @@ class ring_streams {
         continue;
       }
       auto& theirs = rings_.emplace_back(map_mirrored(by_rank(inboxes, q), layout.data_at(q, rank), layout.capacity));
-      writers_.emplace_back(counters(q, rank), theirs.data(), layout.capacity);
+      writers_.emplace_back(peer_in(q, rank).ring, theirs.data(), layout.capacity);
       auto& mine = rings_.emplace_back(map_mirrored(by_rank(inboxes, rank), layout.data_at(rank, q), layout.capacity));
-      readers_.emplace_back(counters(rank, q), mine.data(), layout.capacity);
+      readers_.emplace_back(peer_in(rank, q).ring, mine.data(), layout.capacity);
     }
   }
 
@@ -84,32 +99,45 @@ class ring_streams {
     return n;
   }
 
+  std::span<std::byte> board(rank_t owner) const noexcept {
+    auto const& memory = by_rank(boards_, owner);
+    return {memory.data(), memory.size()};
+  }
+  std::atomic<std::uint64_t>& flag(rank_t owner, rank_t writer, int i) const noexcept {
+    return peer_in(owner, writer).raised[static_cast<std::size_t>(i)];
+  }
+  void notify(rank_t peer) noexcept { bell_of(peer).ring(); }
+
   void wait(std::chrono::nanoseconds patience) noexcept {
     bell_of(rank_).sleep(patience, [this] { return std::exchange(seen_, traffic()) != seen_; });
   }
 
  private:
-  /// A rank constructs nothing: zero bytes are an empty ring and a silent bell, whoever comes first.
-  ring_counters& counters(rank_t owner, rank_t peer) const noexcept {
-    return *std::launder(reinterpret_cast<ring_counters*>(by_rank(heads_, owner).data() + layout_.counters_at(peer)));
+  /// A rank constructs nothing: zero bytes are an empty ring, lowered flags and a silent bell, whoever comes first.
+  correspondence& peer_in(rank_t owner, rank_t peer) const noexcept {
+    std::byte* const place = by_rank(heads_, owner).data() + layout_.counters_at(peer);
+    return *std::launder(reinterpret_cast<correspondence*>(place));
   }
   bell& bell_of(rank_t owner) const noexcept {
     return *std::launder(reinterpret_cast<bell*>(by_rank(heads_, owner).data()));
   }
 
-  /// Changes whenever a peer has written to this rank or consumed from it.
+  /// Changes whenever a peer has written to this rank, consumed from it or raised a flag.
   std::uint64_t traffic() const noexcept {
     std::uint64_t sum = 0;
-    for (rank_t q = 0; q < size(); ++q)
-      if (q != rank_)
-        sum += counters(rank_, q).written.load(std::memory_order_acquire) +
-               counters(q, rank_).consumed.load(std::memory_order_acquire);
+    for (rank_t q = 0; q < size(); ++q) {
+      if (q == rank_) continue;
+      correspondence& mine = peer_in(rank_, q);
+      sum += mine.ring.written.load(std::memory_order_acquire) +
+             peer_in(q, rank_).ring.consumed.load(std::memory_order_acquire);
+      for (auto& flag : mine.raised) sum += flag.load(std::memory_order_acquire);
+    }
     return sum;
   }
 
   rank_t rank_;
   inbox_layout layout_;
-  std::vector<mapping> heads_, rings_;
+  std::vector<mapping> heads_, boards_, rings_;
   std::vector<ring_writer> writers_;
   std::vector<ring_reader> readers_;
   std::uint64_t seen_ = 0;

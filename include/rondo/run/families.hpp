@@ -146,9 +146,10 @@ bool offered(algorithm a, int ranks, run::family_list<Families...>) noexcept {
 
 }  // namespace detail
 
-/// Does the algorithm offer the collective for this number of ranks?
-inline bool supports(algorithm a, collective c, int ranks) noexcept {
+/// Does the algorithm offer the collective for this number of ranks? A direct all_reduce takes memory that all share.
+inline bool supports(algorithm a, collective c, int ranks, bool shared_memory = false) noexcept {
   using enum collective;
+  if (a == algorithm::direct && c == all_reduce) return shared_memory && ranks > 1;
   if (a == algorithm::automatic) return true;
   auto const ask = [&]<collective C>() { return detail::offered<C>(a, ranks, run::families{}); };
   switch (c) {

@@ -30,7 +30,8 @@ struct workspace {
 
   explicit workspace(int ranks) : peers(static_cast<std::size_t>(ranks)) {}
 
-  std::uint64_t call = 0;  ///< number of the call that uses this memory
+  std::uint64_t call = 0;                      ///< number of the call that uses this memory
+  std::uint64_t board_calls = 0, windows = 0;  ///< calls that went over boards, and windows of them that were used
   std::vector<peer_state> peers;
 };
 

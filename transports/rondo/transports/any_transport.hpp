@@ -1,12 +1,15 @@
 #pragma once
 
 #include <rondo/group.hpp>
+#include <rondo/memory.hpp>
 #include <rondo/reconnect.hpp>
 #include <rondo/transport.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -34,6 +37,9 @@ class any_transport {
   void consume(rank_t peer, std::size_t n) { inside_->consume(peer, n); }
   std::size_t read(rank_t peer, std::span<std::byte> bytes) { return inside_->read(peer, bytes); }
   void wait(std::chrono::nanoseconds patience) { inside_->wait(patience); }
+  std::span<std::byte> board(rank_t owner) const { return inside_->board(owner); }
+  std::atomic<std::uint64_t>& flag(rank_t owner, rank_t writer, int i) { return inside_->flag(owner, writer, i); }
+  void notify(rank_t peer) { inside_->notify(peer); }
   any_transport reconnect(std::shared_ptr<group> const& ranks, group::clock::time_point deadline) const {
     return inside_->reconnect(ranks, deadline);
   }
@@ -49,6 +55,9 @@ class any_transport {
     virtual void consume(rank_t, std::size_t) = 0;
     virtual std::size_t read(rank_t, std::span<std::byte>) = 0;
     virtual void wait(std::chrono::nanoseconds) = 0;
+    virtual std::span<std::byte> board(rank_t) const = 0;
+    virtual std::atomic<std::uint64_t>& flag(rank_t, rank_t, int) = 0;
+    virtual void notify(rank_t) = 0;
     virtual any_transport reconnect(std::shared_ptr<group> const&, group::clock::time_point) const = 0;
   };
 
@@ -69,6 +78,18 @@ class any_transport {
     void consume(rank_t peer, std::size_t n) override { x.consume(peer, n); }
     std::size_t read(rank_t peer, std::span<std::byte> bytes) override { return x.read(peer, bytes); }
     void wait(std::chrono::nanoseconds patience) override { x.wait(patience); }
+    std::span<std::byte> board(rank_t owner) const override {
+      if constexpr (addressable<X>) return x.board(owner);
+      return {};
+    }
+    std::atomic<std::uint64_t>& flag(rank_t owner, rank_t writer, int i) override {
+      if constexpr (addressable<X>) return x.flag(owner, writer, i);
+      static std::atomic<std::uint64_t> none;  // who has no board has no use for flags
+      return none;
+    }
+    void notify(rank_t peer) override {
+      if constexpr (addressable<X>) x.notify(peer);
+    }
     any_transport reconnect(std::shared_ptr<group> const& ranks, group::clock::time_point deadline) const override {
       return any_transport(rondo::reconnect(x, ranks, deadline));
     }
@@ -79,6 +100,6 @@ class any_transport {
   std::unique_ptr<contract> inside_;
 };
 
-static_assert(transport<any_transport>);
+static_assert(addressable<any_transport>);
 
 }  // namespace rondo::inline v0

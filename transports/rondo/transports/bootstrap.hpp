@@ -48,7 +48,7 @@ inline std::shared_ptr<group> join(environment const& who = environment::detect(
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0)
       throw connect_error("rank 0 has no descriptors for its control plane (" + error_text(errno) +
                           "): raise ulimit -n");
-    descriptor mine(ends[0]), theirs(ends[1]);
+    file_descriptor mine(ends[0]), theirs(ends[1]);
     way = {frame_stream(std::move(mine), frame_stream::member_limit + 64), identity::own()};
     hub.reset(new coordinator(who.size, secret_of(who), open_door(who, deadline), std::move(theirs), place_of(who)));
   } else {

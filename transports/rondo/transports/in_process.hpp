@@ -25,7 +25,7 @@ class in_process : public detail::ring_streams {
   /// Connects the threads of a group. Every rank must call; blocks until all have.
   static in_process connect(std::shared_ptr<group> const& g,
                             group::clock::time_point deadline = group::clock::now() + std::chrono::minutes(5)) {
-    detail::inbox_layout const layout{g->size(), detail::inbox_layout::default_capacity(g->size())};
+    auto const layout = detail::inbox_layout::of(g->size());
     auto const mine = detail::make_shared_file(layout.bytes());
     std::vector<int> inboxes;
     std::string const process = std::to_string(::getpid());

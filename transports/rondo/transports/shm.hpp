@@ -112,7 +112,7 @@ class shm : public detail::ring_streams {
   static shm connect(std::shared_ptr<group> const& g,
                      group::clock::time_point deadline = group::clock::now() + std::chrono::minutes(5)) {
     auto const rank = static_cast<std::size_t>(g->rank()), size = static_cast<std::size_t>(g->size());
-    detail::inbox_layout const layout{g->size(), detail::inbox_layout::default_capacity(g->size())};
+    auto const layout = detail::inbox_layout::of(g->size());
     std::vector<detail::file_descriptor> inboxes(size);
     inboxes[rank] = detail::make_shared_file(layout.bytes());
 

@@ -25,7 +25,7 @@ namespace rondo::inline v0::detail {
 class coordinator {
  public:
   /// `self`: one end of the connection of rank 0. `port_text`: where the job listens, for messages.
-  coordinator(int size, std::string const& token, descriptor listener, descriptor self, std::string port_text)
+  coordinator(int size, std::string const& token, file_descriptor listener, file_descriptor self, std::string port_text)
       : size_(size), place_(std::move(port_text)), ranks_(static_cast<std::size_t>(size)),
         door_(
             std::move(listener), token, [this](settings const& s) { return decide(s); },

@@ -32,7 +32,7 @@ class doorkeeper {
   static constexpr auto patience = std::chrono::seconds(5);
   static constexpr std::size_t most_strangers = 512;
 
-  doorkeeper(descriptor listener, std::string token, judge decide, admit let_in)
+  doorkeeper(file_descriptor listener, std::string token, judge decide, admit let_in)
       : listener_(std::move(listener)), guard_(listener_.get()), token_(std::move(token)), decide_(std::move(decide)),
         let_in_(std::move(let_in)) {}
 
@@ -74,7 +74,7 @@ class doorkeeper {
 
   void accept_all(steady::time_point now) {
     for (int i = 0; i < 64; ++i) {  // a few at a time: members come first
-      descriptor fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      file_descriptor fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd) {
         if (errno == EAGAIN || errno == EWOULDBLOCK) return;
         if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) continue;
@@ -147,7 +147,7 @@ class doorkeeper {
     s.refused = true;
   }
 
-  descriptor listener_;
+  file_descriptor listener_;
   fork_guard guard_;
   std::string token_;
   judge decide_;

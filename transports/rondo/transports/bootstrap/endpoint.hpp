@@ -1,7 +1,7 @@
 #pragma once
 
+#include <rondo/detail/file_descriptor.hpp>
 #include <rondo/error.hpp>
-#include <rondo/transports/bootstrap/descriptor.hpp>
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -108,8 +108,8 @@ inline void tune(int fd) noexcept {
 }
 
 /// A socket that listens at `at`; empty with errno set if that fails.
-inline descriptor listen_at(endpoint const& at) noexcept {
-  descriptor fd(::socket(at.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+inline file_descriptor listen_at(endpoint const& at) noexcept {
+  file_descriptor fd(::socket(at.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return fd;
   int const yes = 1, no = 0;
   if (at.address.ss_family != AF_UNIX) (void)::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -123,8 +123,8 @@ inline descriptor listen_at(endpoint const& at) noexcept {
 }
 
 /// A connected non-blocking socket; empty with errno set if nobody answers until the deadline.
-inline descriptor connect_to(endpoint const& to, steady::time_point deadline) noexcept {
-  descriptor fd(::socket(to.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+inline file_descriptor connect_to(endpoint const& to, steady::time_point deadline) noexcept {
+  file_descriptor fd(::socket(to.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return fd;
   int wrong = ::connect(fd.get(), to.raw(), to.length) == 0 ? 0 : errno;
   if (wrong == EINPROGRESS || wrong == EINTR) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rondo/transports/bootstrap/descriptor.hpp>
+#include <rondo/detail/file_descriptor.hpp>
 #include <rondo/transports/bootstrap/fork_guard.hpp>
 #include <rondo/transports/bootstrap/wire.hpp>
 
@@ -30,7 +30,7 @@ class frame_stream {
   static constexpr std::size_t member_limit = 1U << 20U;  ///< and after
 
   frame_stream() = default;
-  explicit frame_stream(descriptor socket, std::size_t limit = stranger_limit)
+  explicit frame_stream(file_descriptor socket, std::size_t limit = stranger_limit)
       : socket_(std::move(socket)), guard_(socket_.get()), limit_(limit) {}
 
   int fd() const noexcept { return socket_.get(); }
@@ -99,7 +99,7 @@ class frame_stream {
     taken_ = 0;
   }
 
-  descriptor socket_;
+  file_descriptor socket_;
   fork_guard guard_;
   std::size_t limit_ = stranger_limit;
   std::string inbox_, outbox_;

@@ -75,11 +75,11 @@ inline std::vector<endpoint> own_places_of(environment const& env) {
 }
 
 /// The listening socket of rank 0.
-inline descriptor open_door(environment const& env, steady::time_point deadline) {
+inline file_descriptor open_door(environment const& env, steady::time_point deadline) {
   if (env.listen_fd >= 0) {
     int listening = 0;
     socklen_t size = sizeof listening;
-    descriptor fd(::fcntl(env.listen_fd, F_DUPFD_CLOEXEC, 3));
+    file_descriptor fd(::fcntl(env.listen_fd, F_DUPFD_CLOEXEC, 3));
     if (!fd || ::getsockopt(fd.get(), SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || !listening)
       throw invalid_argument("descriptor " + std::to_string(env.listen_fd) +
                              " is not a listening socket: correct RONDO_LISTEN_FD, or unset it");

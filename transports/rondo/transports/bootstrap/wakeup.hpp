@@ -1,7 +1,7 @@
 #pragma once
 
+#include <rondo/detail/file_descriptor.hpp>
 #include <rondo/error.hpp>
-#include <rondo/transports/bootstrap/descriptor.hpp>
 #include <rondo/transports/bootstrap/endpoint.hpp>
 
 #include <cerrno>
@@ -33,7 +33,7 @@ class wakeup {
   }
 
  private:
-  descriptor fd_;
+  file_descriptor fd_;
 };
 
 /// Starts a thread that takes no signals: the handlers of the program run on the program's threads.
