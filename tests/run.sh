@@ -31,7 +31,7 @@ check() {
   # shellcheck disable=SC2086 # several arguments
   if [[ ! -f $folder/build.ninja ]]; then meson setup "$folder" -Dwerror=true $setup; fi &&
     meson compile -C "$folder" -j "$(nproc)" &&
-    meson test -C "$folder" --no-rebuild --print-errorlogs "$@" || true
+    meson test -C "$folder" --print-errorlogs "$@" || true
 }
 
 sanitizer="-Doptimization=1 -Ddebug=true -Dbench=disabled -Dexamples=disabled -Dcpp_args=-fno-sanitize-recover=all"

@@ -17,6 +17,7 @@
 #include <rondo/reconnect.hpp>
 #include <rondo/run/engine.hpp>
 #include <rondo/run/families.hpp>
+#include <rondo/run/preparation.hpp>
 #include <rondo/run/survey.hpp>
 #include <rondo/run/two_shot.hpp>
 #include <rondo/select.hpp>
@@ -51,7 +52,8 @@ class communicator {
  public:
   /// Every rank of the group must construct one; blocks until all have.
   communicator(std::shared_ptr<group> g, X transport, communicator_options const& options = {})
-      : group_(std::move(g)), options_(options), around_(run::survey(*group_, group::clock::now() + options.deadline)),
+      : group_(std::move(g)), options_(options),
+        around_(run::survey(*group_, has_board(transport), group::clock::now() + options.deadline)),
         engine_(std::make_shared<run::engine<X>>(group_, std::move(transport), around_.crowded)) {}
 
   rank_t rank() const noexcept { return group_->rank(); }
@@ -219,16 +221,18 @@ class communicator {
   }
 
   /// Does the algorithm offer the collective here? As supports(), and a direct all_reduce where ranks share memory.
-  bool offers(algorithm a, collective c) const noexcept {
-    if constexpr (addressable<X>) return supports(a, c, size(), !engine_->transport().board(0).empty());
-    return supports(a, c, size());
-  }
+  bool offers(algorithm a, collective c) const noexcept { return supports(a, c, size(), around_.boards); }
 
  private:
   static constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24 * 365);  // the clock ends later
 
   struct boards {};          // in the place of a schedule: the call goes through memory that the ranks share
   struct single_message {};  // in the place of an algorithm: sends and receives have none
+
+  static bool has_board(X const& transport) {
+    if constexpr (addressable<X>) return !transport.board(0).empty();
+    return false;
+  }
 
   template <class R>
   static std::span<element_of<R> const> read(R& r) noexcept {
@@ -297,35 +301,6 @@ class communicator {
     }
   };
 
-  /// What a request is asked for once the algorithm is known to suit it.
-  struct preparation {
-    void const* request;
-    void (*function)(void const* request, run::job&, rank_t, int);
-    bool keep_order, ordered;
-
-    template <class Request>
-    static preparation of(Request const& request, bool ordered) noexcept {
-      auto const prepare = [](void const* r, run::job& j, rank_t rank, int ranks) {
-        static_cast<Request const*>(r)->prepare(j, rank, ranks);
-      };
-      return {&request, prepare, Request::keeps_order, ordered};
-    }
-
-    template <class S>
-    void check(S const& s, std::string_view name) const {
-      if constexpr (requires { s.keeps_rank_order; }) {
-        if (keep_order && !s.keeps_rank_order)
-          throw invalid_argument(std::string(name) +
-                                 " reorders operands and the operation is not known to commute: use tree or "
-                                 "recursive_doubling, or declare the operation commutative");
-        if (ordered && !s.uniform_tree)
-          throw invalid_argument(std::string(name) +
-                                 " has a summation tree that depends on the element or is not the canonical one: for "
-                                 "ordered results use recursive_doubling, binomial or ordered_halving");
-      }
-    }
-  };
-
   /// Fills in the job and passes the schedule that does it to `go`. The buffers are touched last, when nothing is left
   /// to refuse.
   template <class Algorithm, collectives::request Request, class Go>
@@ -336,7 +311,7 @@ class communicator {
     j.mark.collective = static_cast<std::uint16_t>(Request::kind);
     bool const ordered = options.ordered || options_.ordered;
     j.mark.ordered = ordered;
-    auto const preparation = preparation::of(request, ordered);
+    auto const preparation = run::preparation::of(request, ordered);
     if constexpr (std::is_same_v<Algorithm, single_message>) {
       preparation.function(&request, j, rank(), size());
       go(collectives::single_message{size(), go.uses.to == nobody ? go.uses.from : rank(),
@@ -368,7 +343,7 @@ class communicator {
   template <class Request>
   bool offers_boards() const {
     if constexpr (Request::kind == collective::all_reduce && addressable<X>)
-      return run::two_shot<X>::fits(engine_->transport(), Request::wide_bytes);
+      return around_.boards && run::two_shot<X>::fits(engine_->transport(), Request::wide_bytes);
     return false;
   }
 
@@ -382,12 +357,12 @@ class communicator {
   }
 
   template <collective C, class Go>
-  void go_by_name(algorithm a, rank_t root, run::job& j, preparation const& p, Go const& go) {
+  void go_by_name(algorithm a, rank_t root, run::job& j, run::preparation const& p, Go const& go) {
     run::with_schedule<C>(a, around_.shape, root, [&](auto const& s) { go_by(s, a, j, p, go); });
   }
 
   template <class S, class Go>
-  void go_by(S const& s, algorithm a, run::job& j, preparation const& p, Go const& go) {
+  void go_by(S const& s, algorithm a, run::job& j, run::preparation const& p, Go const& go) {
     p.check(s, to_string(a));
     j.mark.algorithm = static_cast<std::uint8_t>(a);
     p.function(p.request, j, rank(), size());

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,8 +43,9 @@ class group {
   /// one. Returns when the verdict is known here, at most about a second later.
   virtual void report(failure why) noexcept = 0;
 
-  /// True if `rank` is known to have left in good order: it will send nothing more.
-  virtual bool departed(rank_t rank) const noexcept = 0;
+  /// If `rank` is known to have left in good order: the number of the last collective that it had finished. It sends
+  /// nothing more, and takes part in no later one.
+  virtual std::optional<std::uint64_t> departed(rank_t rank) const noexcept = 0;
 
   /// True once a verdict is known here. One relaxed load, for spinning.
   bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }

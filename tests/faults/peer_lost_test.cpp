@@ -124,24 +124,18 @@ TEST_P(departed, is_named_by_those_who_still_need_it) {
   constexpr int n = 4;
   for (rank_t const victim : {2, 0}) {
     SCOPED_TRACE("rank " + std::to_string(victim) + " leaves");
-    // Rank 0 of a job of processes takes the control plane along, so that the others are on their own until a deadline.
-    bool const alone = victim == 0 && m != medium::in_process;
-    communicator_options const options{.deadline = alone ? 1s : 20s};
-    team ranks(
-        m, n,
-        [&busy = busy, victim](comm& c, seat& s) {
-          for (int i = 0; i < 3; ++i) make(c, {});
-          if (c.rank() != victim) busy.others(c, s, victim);
-        },
-        options);
+    team ranks(m, n,
+               [&busy = busy, victim](comm& c, seat& s) {
+                 for (int i = 0; i < 3; ++i) make(c, {});
+                 if (c.rank() != victim) busy.others(c, s, victim);
+               },
+               {.deadline = 20s});
     ranks.wait();
     EXPECT_EQ(ranks[victim].how, ending::done) << ranks[victim].text();
     for (rank_t r = 0; r < n; ++r) {
       if (r == victim) continue;
-      EXPECT_TRUE(ranks[r].how == ending::peer_lost || (alone && ranks[r].how == ending::deadline)) << ranks[r].text();
-      EXPECT_LT(seconds(ranks[r].when - ranks[victim].when), alone ? 3.0 : 2.0) << "rank " << r;
+      EXPECT_LT(seconds(ranks[r].when - ranks[victim].when), 2.0) << "rank " << r;
     }
-    if (alone) continue;
     ranks.expect_all(ending::peer_lost, {victim});
     ranks.expect_named(victim);
     EXPECT_NE(ranks[1].text().find("rank " + std::to_string(victim) + " has left"), std::string::npos)

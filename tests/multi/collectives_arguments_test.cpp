@@ -158,13 +158,21 @@ TEST(buffers, that_are_another_block_are_refused) {
 }
 
 TEST(an_algorithm, that_does_not_offer_the_collective_is_refused) {
-  refused(3, [](comm& c) { all_reduce<std::int32_t>(c, room(3), room(3), sum, {.algorithm = algorithm::direct}); },
-          {"direct", "all_reduce", "automatic"});
+  refused(3, [](comm& c) { reduce<std::int32_t>(c, room(3), room(3), sum, 0, {.algorithm = algorithm::direct}); },
+          {"direct", "reduce", "automatic"});
   refused(3, [](comm& c) { broadcast<std::int32_t>(c, room(3), 0, {.algorithm = algorithm::recursive_halving}); },
           {"recursive_halving", "broadcast", "automatic"});
   refused(3, [](comm& c) { barrier(c, {.algorithm = algorithm::ring}); }, {"ring", "barrier", "automatic"});
   refused(3, [](comm& c) { all_gather<std::int32_t>(c, room(1), room(3), {}, {.algorithm = algorithm::tree}); },
           {"tree", "all_gather", "automatic"});
+}
+
+TEST(an_algorithm, that_takes_shared_memory_is_refused_without) {
+  on_ranks(medium::tcp, 3, [](comm& c) {
+    numbers data{1};
+    EXPECT_FALSE(c.offers(algorithm::direct, collective::all_reduce));
+    EXPECT_THROW(all_reduce<std::int32_t>(c, data, data, sum, {.algorithm = algorithm::direct}), invalid_argument);
+  });
 }
 
 TEST(an_algorithm, that_does_not_work_for_the_number_of_ranks_is_refused) {
@@ -179,7 +187,7 @@ TEST(a_refusal, leaves_the_buffers_as_they_were) {
   on_ranks(medium::in_process, 3, [](comm& c) {
     numbers in{1, 2, 3}, out{4, 5};
     EXPECT_THROW(all_reduce<std::int32_t>(c, in, out, premul_sum(2)), invalid_argument);
-    EXPECT_THROW(all_reduce<std::int32_t>(c, in, in, premul_sum(2), {.algorithm = algorithm::direct}),
+    EXPECT_THROW(all_reduce<std::int32_t>(c, in, in, premul_sum(2), {.algorithm = algorithm::ordered_halving}),
                  invalid_argument);
     EXPECT_THROW(all_gather<std::int32_t>(c, in, in, {}, {.algorithm = algorithm::tree}), invalid_argument);
     EXPECT_EQ(in, (numbers{1, 2, 3}));

@@ -113,9 +113,9 @@ TYPED_TEST(bits_of, ordered_sums_are_those_of_the_canonical_tree) {
   using T = TypeParam;
   for (int const n : {1, 2, 3, 4, 5, 6, 7, 8})
     on_ranks(medium::in_process, n, [&](comm& c) {
-      for (algorithm const how :
-           {algorithm::automatic, algorithm::recursive_doubling, algorithm::binomial, algorithm::ordered_halving}) {
-        if (!supports(how, collective::all_reduce, n)) continue;
+      for (algorithm const how : {algorithm::automatic, algorithm::recursive_doubling, algorithm::binomial,
+                                  algorithm::ordered_halving, algorithm::direct}) {
+        if (!c.offers(how, collective::all_reduce)) continue;
         for (std::size_t const count : {1U, 7U, 1001U, 30011U}) {
           guarded<T> data(count);
           data.fill([&](std::size_t i) { return rough<T>(c.rank(), i); });
@@ -151,8 +151,9 @@ TYPED_TEST(bits_of, ordered_means_are_those_of_the_canonical_tree) {
   using wide = mean_accumulator_t<T>;
   for (int const n : {3, 4, 7})
     on_ranks(medium::in_process, n, [&](comm& c) {
-      for (algorithm const how : {algorithm::recursive_doubling, algorithm::binomial, algorithm::ordered_halving}) {
-        if (!supports(how, collective::all_reduce, n)) continue;
+      for (algorithm const how :
+           {algorithm::recursive_doubling, algorithm::binomial, algorithm::ordered_halving, algorithm::direct}) {
+        if (!c.offers(how, collective::all_reduce)) continue;
         guarded<T> data(3001);
         data.fill([&](std::size_t i) { return rough<T>(c.rank(), i); });
         all_reduce<T>(c, data.all(), data.all(), avg, {.ordered = true, .algorithm = how});
@@ -195,7 +196,7 @@ TEST(ordered, is_refused_by_algorithms_that_cannot_keep_it) {
       int refused = 0;
       for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
         using enum algorithm;
-        if (how == recursive_doubling || how == binomial || how == ordered_halving) continue;
+        if (how == recursive_doubling || how == binomial || how == ordered_halving || how == direct) continue;
         std::vector<float> data(10, 1.0F);
         try {
           all_reduce<float>(c, data, data, sum, {.ordered = true, .algorithm = how});

@@ -26,15 +26,16 @@ affine composed(int n, std::size_t i) {
   return total;
 }
 
-bool keeps_order(algorithm a) {
+bool keeps_order(algorithm a, collective what) {
   using enum algorithm;
+  if (a == direct) return what == collective::all_reduce;
   return a == tree || a == double_tree || a == recursive_doubling || a == binomial || a == ordered_halving;
 }
 
 /// Makes the call, or sees it refused with a way out.
 template <class Call>
-bool accepted(algorithm how, Call&& call) {
-  if (how == algorithm::automatic || keeps_order(how)) {
+bool accepted(algorithm how, collective what, Call&& call) {
+  if (how == algorithm::automatic || keeps_order(how, what)) {
     call();
     return true;
   }
@@ -68,7 +69,7 @@ TEST_P(order_of_ranks, is_kept_by_all_reduce) {
         for (bool const in_place : {true, false}) {
           guarded<affine> in(count, 1), out(count, 3);
           in.fill([&](std::size_t i) { return map_of(c.rank(), i); });
-          if (!accepted(how, [&] {
+          if (!accepted(how, collective::all_reduce, [&] {
                 all_reduce<affine>(c, in.all(), in_place ? in.all() : out.all(), composition{}, {.algorithm = how});
               }))
             continue;
@@ -86,7 +87,8 @@ TEST_P(order_of_ranks, is_kept_by_reduce_to_every_root) {
         for (std::size_t const count : {1U, 300U, 9001U}) {
           guarded<affine> in(count), out(count);
           in.fill([&](std::size_t i) { return map_of(c.rank(), i); });
-          if (accepted(how, [&] { reduce<affine>(c, in.all(), out.all(), composition{}, root, {.algorithm = how}); }) &&
+          if (accepted(how, collective::reduce,
+                       [&] { reduce<affine>(c, in.all(), out.all(), composition{}, root, {.algorithm = how}); }) &&
               c.rank() == root) {
             EXPECT_EQ(out.wrong([&](std::size_t i) { return composed(n, i); }), "")
                 << to_string(how) << ", count " << count << ", root " << root;
@@ -108,7 +110,7 @@ TEST_P(order_of_ranks, is_kept_by_reduce_scatter_with_uneven_blocks) {
     for (algorithm const how : with_automatic(where(), collective::reduce_scatter, n)) {
       guarded<affine> in(total), out(sizes[static_cast<std::size_t>(c.rank())]);
       in.fill([&](std::size_t i) { return map_of(c.rank(), i); });
-      if (accepted(how,
+      if (accepted(how, collective::reduce_scatter,
                    [&] { reduce_scatter<affine>(c, in.all(), out.all(), sizes, composition{}, {.algorithm = how}); })) {
         EXPECT_EQ(out.wrong([&](std::size_t i) { return composed(n, first + i); }), "")
             << to_string(how) << ", rank " << c.rank();

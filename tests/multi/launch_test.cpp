@@ -184,7 +184,8 @@ TEST(launch, a_killed_rank_is_named_and_the_rest_is_ended_after_the_grace) {
 
 TEST(launch, a_rank_that_ignores_sigterm_is_killed) {
   auto const start = clock::now();
-  auto job = shell(2, "trap '' TERM; if [ $RANK = 0 ]; then exit 1; fi; while :; do sleep 0.1; done", {"--grace", "0"});
+  auto job = shell(2, "trap '' TERM; if [ $RANK = 0 ]; then sleep 0.5; exit 1; fi; while :; do sleep 0.1; done",
+                   {"--grace", "0"});
   EXPECT_EQ(job.wait(), 1);
   EXPECT_LT(seconds_since(start), 6);
   expect_contains(job.err, "killing rank 1, which ignored SIGTERM");

@@ -45,7 +45,7 @@ class tampered final : public group {
   }
   std::shared_ptr<group> split(int, int, clock::time_point) override { return nullptr; }
   void report(failure why) noexcept override { inside_->report(std::move(why)); }
-  bool departed(rank_t rank) const noexcept override { return inside_->departed(rank); }
+  std::optional<std::uint64_t> departed(rank_t rank) const noexcept override { return inside_->departed(rank); }
 
  private:
   std::shared_ptr<group> inside_;

@@ -166,6 +166,8 @@ class engine {
     } catch (peer_lost const& lost) {
       auto const until = clock::now() + verdict_grace;
       while (!group_->failed() && clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      rank_t const gone = deserter(flight.work().mark.sequence, lost.rank());
+      if (gone != nobody) give_up({failure::kind::peer_lost, gone, has_left(gone, flight)});
       give_up({failure::kind::peer_lost, lost.rank(),
                "rank " + std::to_string(lost.rank()) + " was lost in " + describe(flight.work().mark)});
     }
@@ -186,9 +188,9 @@ class engine {
   void check_patience(flight_base& flight) {
     rank_t const q = flight.waiting_for();
     if (flight.moving) {  // else the streams still carry an older call
-      if (group_->departed(q) && !step(flight) && !flight.done())
-        give_up({failure::kind::peer_lost, q,
-                 "rank " + std::to_string(q) + " has left, and " + describe(flight.work().mark) + " still needs it"});
+      if (rank_t const gone = deserter(flight.work().mark.sequence, q);
+          gone != nobody && !step(flight) && !flight.done())
+        give_up({failure::kind::peer_lost, gone, has_left(gone, flight)});
       flight.look_around();
       check_failure(flight);
     }
@@ -196,6 +198,17 @@ class engine {
       give_up({failure::kind::deadline, q,
                "rank " + std::to_string(group_->rank()) + " waited for rank " + std::to_string(q) + " in " +
                    describe(flight.work().mark) + " until its deadline"});
+  }
+
+  /// A rank that has left before it took part in this collective; for a message, the one at the other end if it left.
+  rank_t deserter(std::uint64_t sequence, rank_t awaited) const noexcept {
+    for (rank_t q = 0; q < group_->size(); ++q)
+      if (auto const last = group_->departed(q); last && (sequence != 0 ? *last < sequence : q == awaited)) return q;
+    return nobody;
+  }
+
+  static std::string has_left(rank_t gone, flight_base& flight) {
+    return "rank " + std::to_string(gone) + " has left, and " + describe(flight.work().mark) + " still needs it";
   }
 
   [[noreturn]] void give_up(failure why) {

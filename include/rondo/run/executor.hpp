@@ -119,7 +119,8 @@ class executor {
         std::size_t const all = last - first;
         while (out_.offset < all) {
           std::size_t const limit = sendable(all);
-          if (limit <= out_.offset) return moved;
+          // What follows a receive goes in whole pieces: many small ones would cost more than they gain.
+          if (limit < all && limit < out_.offset + piece_bytes) return moved;
           if (out_.offset == 0) outgoing_ = value_of(c, out_.segment()) + first;
           std::size_t const n = std::min(limit - out_.offset, piece_bytes);
           bool const more = out_.offset + n == all && goes_on_at(out_.index + 1);

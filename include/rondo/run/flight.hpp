@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/run/board_marks.hpp>
 #include <rondo/run/eager.hpp>
 #include <rondo/run/echoes.hpp>
 #include <rondo/run/executor.hpp>
@@ -50,7 +51,7 @@ class flight final : public flight_base {
  public:
   /// `work` and `memory` outlive the flight.
   flight(S s, X& transport, job& work, workspace& memory)
-      : job_(work), marks_(transport, work.mark, memory, work.promises) {
+      : transport_(transport), job_(work), memory_(memory), marks_(transport, work.mark, memory, work.promises) {
     if (work.chunks.empty()) work.cut(s.chunks());
     if (work.bytes() <= eager_bytes)
       small_.emplace(s, transport, work.chunks, work.math, marks_, work.merged, work.moves);
@@ -71,8 +72,11 @@ class flight final : public flight_base {
     return small_ ? small_->waiting_for() : large_->waiting_for();
   }
 
-  std::optional<disagreement> const& mismatch() const noexcept override { return marks_.mismatch(); }
-  void look_around() override { marks_.look_around(); }
+  std::optional<disagreement> const& mismatch() const noexcept override { return stray_ ? stray_ : marks_.mismatch(); }
+  void look_around() override {
+    marks_.look_around();
+    stray_ = stray_on_boards(transport_, memory_, job_.mark, waiting_for());
+  }
   job& work() noexcept override { return job_; }
 
  private:
@@ -86,8 +90,11 @@ class flight final : public flight_base {
     return static_cast<int>(std::max<std::size_t>(1, work.largest_chunk() / segment_bytes));
   }
 
+  X& transport_;
   job& job_;
+  workspace const& memory_;
   marks<X> marks_;
+  std::optional<disagreement> stray_;
   std::optional<eager<S, X>> small_;  // one of the two
   std::optional<executor<S, X>> large_;
   std::optional<echoes<X>> echoes_;

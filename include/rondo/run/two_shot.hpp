@@ -3,6 +3,7 @@
 #include <rondo/detail/by_rank.hpp>
 #include <rondo/fingerprint.hpp>
 #include <rondo/memory.hpp>
+#include <rondo/run/board_marks.hpp>
 #include <rondo/run/canonical_fold.hpp>
 #include <rondo/run/flight.hpp>
 #include <rondo/run/job.hpp>
@@ -28,14 +29,12 @@ namespace rondo::inline v0::run {
 template <addressable X>
 class two_shot final : public flight_base {
  public:
-  /// Is there a board, and room on it for elements of this size?
-  static bool fits(X const& transport, std::size_t element) {
-    return transport.size() > 1 && !transport.board(0).empty() && layout(transport, element).slice != 0;
-  }
+  /// Is there room on the boards for elements of this size?
+  static bool fits(X const& transport, std::size_t element) { return layout(transport, element).slice != 0; }
 
   two_shot(X& transport, job& work, workspace& memory)
       : transport_(transport), job_(work), fold_(work.math), at_(layout(transport, work.math.element)),
-        marks_(transport, work.mark, memory), base_(memory.windows), parity_(memory.board_calls++ % 2) {
+        marks_(transport, work.mark, memory), base_(memory.windows), call_(memory.board_calls++) {
     std::size_t const room = at_.slice * ranks();  // elements of a window
     windows_ = std::max<std::size_t>(1, (work.count + room - 1) / room);
     std::size_t const share = (work.count + windows_ * ranks() - 1) / (windows_ * ranks());
@@ -65,8 +64,6 @@ class two_shot final : public flight_base {
   }
 
  private:
-  enum signal { arrival, result, credit };  // contributions are here, results are here, a window was emptied
-
   /// The parts of a board: fingerprints of two calls, then `depth` windows of contributions and as many of results,
   /// each with one slice per rank.
   struct plan {
@@ -79,7 +76,7 @@ class two_shot final : public flight_base {
   static plan layout(X const& transport, std::size_t element) {
     auto const n = static_cast<std::size_t>(transport.size());
     std::size_t const grain = std::max<std::size_t>(1, 64 / element);
-    std::size_t const marks_bytes = 2 * n * sizeof(fingerprint);
+    std::size_t const marks_bytes = board_marks_bytes(transport.size());
     std::size_t const bytes = (transport.board(0).size() - marks_bytes) / (2 * depth * n);
     std::size_t const slice = bytes / (grain * element) * grain;
     return {grain, slice, marks_bytes, slice * element};
@@ -108,7 +105,7 @@ class two_shot final : public flight_base {
   }
   std::size_t bytes(std::size_t elements) const noexcept { return elements * job_.math.element; }
 
-  bool raised(signal what, std::size_t window) {
+  bool raised(window_signal what, std::size_t window) {
     for (rank_t q = 0; q < transport_.size(); ++q)
       if (q != transport_.rank() &&
           transport_.flag(transport_.rank(), q, what).load(std::memory_order_acquire) < base_ + window + 1) {
@@ -118,7 +115,7 @@ class two_shot final : public flight_base {
     return true;
   }
 
-  void raise(rank_t q, signal what, std::size_t window) {
+  void raise(rank_t q, window_signal what, std::size_t window) {
     transport_.flag(q, transport_.rank(), what).store(base_ + window + 1, std::memory_order_release);
     transport_.notify(q);
   }
@@ -132,14 +129,9 @@ class two_shot final : public flight_base {
     for (std::size_t i = 1; i < ranks(); ++i) f((me() + i) % ranks());
   }
 
-  fingerprint& mark_on(std::size_t board, std::size_t from) const {
-    auto* const all = reinterpret_cast<fingerprint*>(transport_.board(static_cast<rank_t>(board)).data());
-    return all[parity_ * ranks() + from];
-  }
-
   void send(std::size_t window) {
     each_other([&](std::size_t owner) {
-      if (window == 0) mark_on(owner, me()) = job_.mark;
+      if (window == 0) board_mark(transport_, static_cast<rank_t>(owner), transport_.rank(), call_) = job_.mark;
       std::size_t const n = bytes(count(window, owner));
       if (n != 0) std::memcpy(contribution(owner, me(), window), job_.source + bytes(first(window, owner)), n);
       raise(static_cast<rank_t>(owner), arrival, window);
@@ -149,11 +141,13 @@ class two_shot final : public flight_base {
   /// With the first window come the fingerprints of all ranks.
   bool greeted() {
     if (folded_ != 0) return true;
-    for (std::size_t q = 0; q < ranks(); ++q)
-      if (q != me() && mark_on(me(), q) != job_.mark) {
-        mismatch_ = disagreement{static_cast<rank_t>(q), job_.mark, mark_on(me(), q)};
-        return false;
-      }
+    for (rank_t q = 0; q < transport_.size(); ++q) {
+      if (q == transport_.rank()) continue;
+      fingerprint const& theirs = board_mark(transport_, transport_.rank(), q, call_);
+      if (theirs == job_.mark) continue;
+      mismatch_ = disagreement{q, job_.mark, theirs};
+      return false;
+    }
     return true;
   }
 
@@ -185,7 +179,7 @@ class two_shot final : public flight_base {
   plan at_;
   marks<X> marks_;  // for looking around only: fingerprints of this call lie on the boards
   std::uint64_t base_;
-  std::size_t parity_;
+  std::uint64_t call_;
   std::size_t windows_ = 0, slice_ = 0;
   std::size_t sent_ = 0, folded_ = 0, taken_ = 0;
   rank_t awaited_ = nobody;

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -30,7 +31,7 @@ class in_process_group final : public group {
 
   ~in_process_group() override {
     std::scoped_lock const lock(hub_->mutex);
-    detail::by_rank(hub_->members, rank()) = {nullptr, true};
+    detail::by_rank(hub_->members, rank()) = {nullptr, finished()};
     hub_->changed.notify_all();
   }
 
@@ -85,9 +86,9 @@ class in_process_group final : public group {
     hub_->changed.notify_all();
   }
 
-  bool departed(rank_t rank) const noexcept override {
+  std::optional<std::uint64_t> departed(rank_t rank) const noexcept override {
     std::scoped_lock const lock(hub_->mutex);
-    return detail::by_rank(hub_->members, rank).left;
+    return detail::by_rank(hub_->members, rank).left_after;
   }
 
  private:
@@ -98,7 +99,7 @@ class in_process_group final : public group {
 
   struct member {
     in_process_group* here = nullptr;
-    bool left = false;
+    std::optional<std::uint64_t> left_after;
   };
 
   struct hub {

@@ -82,7 +82,8 @@ class coordinator {
         if (retired && empty()) break;
         turn(next_deadline(), !retired);
       }
-      groups_.clear();  // nobody is asked for anything more
+      for (int last = 0; last < 2; ++last) turn(steady::now(), false);  // what has been said is still passed on
+      groups_.clear();                                                  // nobody is asked for anything more
       for (auto& m : ranks_)
         if (m.is == state::here) m.stream.push(message::farewell, 0, {});
       auto const until = steady::now() + farewell_patience;

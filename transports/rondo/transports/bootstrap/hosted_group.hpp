@@ -64,7 +64,7 @@ class hosted_group {
     state_of(rank).opened = true;
     if (verdict_.why != failure::kind::none) return tell(rank, message::verdict, packed_verdict());
     for (rank_t r = 0; r < size(); ++r)
-      if (state_of(r).left) tell(rank, message::departed, packer{}.number(r));
+      if (state_of(r).left) tell(rank, message::departed, packer{}.number(r).number(state_of(r).finished));
   }
 
   void contribute(rank_t rank, std::uint64_t round, std::string_view blob) {
@@ -116,7 +116,7 @@ class hosted_group {
     state.left = true;
     state.finished = finished;
     for (rank_t r = 0; r < size(); ++r)
-      if (r != rank) tell(r, message::departed, packer{}.number(rank));
+      if (r != rank) tell(r, message::departed, packer{}.number(rank).number(finished));
     settle_round();
     judge(now);
   }

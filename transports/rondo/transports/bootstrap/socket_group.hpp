@@ -11,7 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +49,7 @@ class socket_group final : public group, private detail::link_listener {
                rank_t rank)
       : group(rank, static_cast<int>(members.size())), session_(std::move(session)), id_(id),
         members_(std::move(members)), departed_(members_.size()) {
+    for (auto& d : departed_) d.store(here, std::memory_order_relaxed);
     auto const lock = link().lock();
     link().subscribe(id_, *this);
     if (link().hub_gone()) on_hub_gone(link().hub_left());
@@ -123,13 +126,15 @@ class socket_group final : public group, private detail::link_listener {
     } catch (std::exception const&) { fail(std::move(why)); }
   }
 
-  bool departed(rank_t rank) const noexcept override {
-    return departed_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+  std::optional<std::uint64_t> departed(rank_t rank) const noexcept override {
+    auto const after = departed_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+    return after == here ? std::nullopt : std::optional(after);
   }
 
  private:
   /// The coordinator answers within 300 ms if it is there at all.
   static constexpr auto patience = std::chrono::milliseconds(700);
+  static constexpr std::uint64_t here = std::numeric_limits<std::uint64_t>::max();
 
   detail::control_link& link() const noexcept { return session_->link; }
 
@@ -159,7 +164,7 @@ class socket_group final : public group, private detail::link_listener {
       case message::departed: {
         auto const who = in.number<rank_t>();
         if (who < 0 || who >= size()) throw detail::malformed{};
-        departed_[static_cast<std::size_t>(who)].store(true, std::memory_order_release);
+        departed_[static_cast<std::size_t>(who)].store(in.number<std::uint64_t>(), std::memory_order_release);
         return;
       }
       case message::gathered: {
@@ -194,7 +199,7 @@ class socket_group final : public group, private detail::link_listener {
   std::uint64_t round_ = 0;
   bool gathered_ = false;
   std::string pieces_;
-  std::vector<std::atomic<bool>> departed_;
+  std::vector<std::atomic<std::uint64_t>> departed_;  // the last call that a rank had finished when it left, or here
 };
 
 }  // namespace rondo::inline v0

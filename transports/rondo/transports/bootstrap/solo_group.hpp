@@ -26,7 +26,7 @@ class solo_group final : public group {
   void report(failure why) noexcept override {
     if (why.why != failure::kind::none) fail(std::move(why));
   }
-  bool departed(rank_t) const noexcept override { return false; }
+  std::optional<std::uint64_t> departed(rank_t) const noexcept override { return {}; }
 };
 
 }  // namespace rondo::inline v0

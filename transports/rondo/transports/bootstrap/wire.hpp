@@ -28,7 +28,7 @@ enum class message : std::uint32_t {
   probe,       ///< <- number
   progress,    ///< -> number, entered, finished
   leave,       ///< -> finished: this rank needs the group no more
-  departed,    ///< <- rank
+  departed,    ///< <- rank, finished
   goodbye,     ///< -> the connection will close and nobody died
   farewell     ///< <- the same from the coordinator
 };
