@@ -134,10 +134,14 @@ TEST_P(departed, is_named_by_those_who_still_need_it) {
     EXPECT_EQ(ranks[victim].how, ending::done) << ranks[victim].text();
     for (rank_t r = 0; r < n; ++r) {
       if (r == victim) continue;
+      EXPECT_EQ(ranks[r].how, ending::peer_lost) << ranks[r].text();
       EXPECT_LT(seconds(ranks[r].when - ranks[victim].when), 2.0) << "rank " << r;
     }
-    ranks.expect_all(ending::peer_lost, {victim});
     ranks.expect_named(victim);
+    // Rank 0 of a job of processes takes the control plane along. Then all learn by themselves that it is gone, some
+    // from its farewell and some from its connections.
+    if (victim == 0 && m != medium::in_process) continue;
+    ranks.expect_all(ending::peer_lost, {victim});
     EXPECT_NE(ranks[1].text().find("rank " + std::to_string(victim) + " has left"), std::string::npos)
         << ranks[1].text();
   }
