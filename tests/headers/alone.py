@@ -27,7 +27,7 @@ def main():
         cases = []
         names = checks.headers()
         everything = "".join(f"#include <{name}>\n" for name in names)
-        # A standard each: a header that compiles alone with one and not with the other would fail among all of them too.
+        # A standard each: what one of them refuses would show among all headers too.
         for compiler, standard in zip(checks.compilers, ("c++20", "c++2b")):
             for name in names:
                 case(compiler, standard, name, f"#include <{name}>\n#include <{name}>\n")

@@ -25,7 +25,7 @@ class short_name {
 
   /// `front`, cut to 8 characters, an underscore, and six hexadecimal digits of the hash of `whole`.
   constexpr short_name(std::string_view front, std::string_view whole) : short_name(front.substr(0, 8)) {
-    std::uint32_t hash = 2166136261U; // FNV-1a
+    std::uint32_t hash = 2166136261U;  // FNV-1a
     for (char const c : whole) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
     std::size_t at = view().size();
     text_[at++] = '_';
@@ -38,14 +38,18 @@ class short_name {
   std::array<char, 16> text_{};
 };
 
-template <class T> constexpr std::string_view pretty_function() { return __PRETTY_FUNCTION__; }
+template <class T>
+constexpr std::string_view pretty_function() {
+  return __PRETTY_FUNCTION__;
+}
 
 /// How the compiler spells T.
-template <class T> constexpr std::string_view spelled() {
+template <class T>
+constexpr std::string_view spelled() {
   constexpr std::size_t before = pretty_function<double>().find("double");
   constexpr std::size_t around = pretty_function<double>().size() - std::string_view("double").size();
   std::string_view const all = pretty_function<T>();
   return all.substr(before, all.size() - around);
 }
 
-} // namespace rondo::inline v0::detail
+}  // namespace rondo::inline v0::detail
