@@ -239,6 +239,7 @@ int compare(compare_options const& given) {
   auto worlds_left = static_cast<double>(o.ranks.size() * o.transports.size());
   std::vector<row> rows;
   progress_line progress;
+  bool all_ran = true;
   for (auto const& transport : o.transports)
     for (int const ranks : o.ranks) {
       double const flag_ns = flag_round_trip_ns();
@@ -247,16 +248,22 @@ int compare(compare_options const& given) {
       double const time_left = o.minutes * 60 - seconds_since(start);
       double const each_s = std::max(time_left / worlds_left--, 2.0);
       std::vector<row> found;
-      run_world(
-          {transport, ranks, o.pin, o.sizes.end + 4096, std::chrono::seconds(o.timeout_s)},
-          [&](member& me) { compare_body(o, with_models, each_s, me).run(); },
-          [&](std::string_view line) {
-            if (line.front() == progress_mark) return progress.show(line.substr(1));
-            for (auto& r : from_line(line)) {
-              r.flag_round_trip_ns = flag_ns;
-              found.push_back(std::move(r));
-            }
-          });
+      auto const body = [&](member& me) { compare_body(o, with_models, each_s, me).run(); };
+      auto const sink = [&](std::string_view line) {
+        if (line.front() == progress_mark) return progress.show(line.substr(1));
+        for (auto& r : from_line(line)) {
+          r.flag_round_trip_ns = flag_ns;
+          found.push_back(std::move(r));
+        }
+      };
+      // What one set of ranks has met is said at once and counts at the end; the others are still compared.
+      try {
+        run_world({transport, ranks, o.pin, o.sizes.end + 4096, std::chrono::seconds(o.timeout_s)}, body, sink);
+      } catch (world_error const& e) {
+        progress.clear();
+        fmt::print(stderr, "rondo: {}\n", e.what());
+        all_ran = false;
+      }
       progress.clear();
       for (auto const& p : panels_of(found)) print(p, flag_ns);
       std::fflush(stdout);
@@ -274,7 +281,7 @@ int compare(compare_options const& given) {
   page.close();
   if (!page) throw usage_error(fmt::format("'{}' cannot be written: choose another file with --report.", o.report));
   fmt::print("The page {} shows it all.\n", o.report);
-  return verdict.good() ? 0 : 1;
+  return all_ran && verdict.good() ? 0 : 1;
 }
 
 }  // namespace rondo::bench

@@ -18,7 +18,7 @@ struct compare_options {
   double minutes = 0;               ///< of measuring; 0: 3.6, quick 0.8
   bool quick = false;
   bool pin = true;
-  int timeout_s = 120;
+  int timeout_s = 30;
   std::string report = "report.html";
   std::string json;
 };
