@@ -154,7 +154,7 @@ void add_compare(CLI::App& command, int& status) {
   bytes(app, "-e,--end", o.sizes.end, "largest size (64M; quick: 4M)");
   app.add_option("-f,--factor", o.sizes.factor, "factor between sizes (8)");
   app.add_option("--minutes", o.minutes, "time to measure (3.6; quick: 0.8)")->check(CLI::PositiveNumber);
-  app.add_option("-T,--timeout", o.timeout_s, "seconds until a call that does not end is an error (120)")
+  app.add_option("-T,--timeout", o.timeout_s, "seconds until a call that does not end is an error (30)")
       ->check(CLI::PositiveNumber);
   app.add_option("--report", o.report, "the page to write (report.html)")->type_name("FILE");
   app.add_option("--json", o.json, "write all rows to this file as JSON")->type_name("FILE");
