@@ -3,6 +3,7 @@
 #include "compare.hpp"
 #include "doctor.hpp"
 #include "launch.hpp"
+#include "peers/compare_peers.hpp"
 #include "perf.hpp"
 #include "schedule_command.hpp"
 #include "simulate.hpp"
@@ -139,26 +140,29 @@ void add_compare(CLI::App& command, int& status) {
     compare_options options;
     std::string collective = "all_reduce";
     texts transports{"all"}, algorithms{"all"}, ranks, models;
-    bool no_pin = false;
+    bool no_pin = false, peers = false;
   };
   auto const s = std::make_shared<state>();
   auto& o = s->options;
   app.add_flag("--quick", o.quick, "less than 90 seconds: fewer sizes and iterations");
-  app.add_option("--collective", s->collective, "what to compare (all_reduce)");
+  auto* const collective = app.add_option("--collective", s->collective, "what to compare (all_reduce)");
   list(app, "--transport", s->transports, "in_process, shm, tcp, or all (all)");
-  list(app, "--algorithm", s->algorithms, "ring, tree, …, or all (all)");
-  list(app, "--ranks", s->ranks, "numbers of ranks (2,3,4)");
-  list(app, "--model", s->models,
-       "models whose whole gradients are timed too, or none (gpt2,resnet50; quick: resnet50)");
+  auto* const algorithm = list(app, "--algorithm", s->algorithms, "ring, tree, …, or all (all)");
+  list(app, "--ranks", s->ranks, "numbers of ranks (2,3,4; with --peers: 2)");
+  auto* const model = list(app, "--model", s->models,
+                           "models whose whole gradients are timed too, or none (gpt2,resnet50; quick: resnet50)");
   bytes(app, "-b,--begin", o.sizes.begin, "smallest size (8)");
-  bytes(app, "-e,--end", o.sizes.end, "largest size (64M; quick: 4M)");
-  app.add_option("-f,--factor", o.sizes.factor, "factor between sizes (8)");
+  bytes(app, "-e,--end", o.sizes.end, "largest size (64M; quick: 4M; with --peers: 256M; quick: 100M)");
+  auto* const factor = app.add_option("-f,--factor", o.sizes.factor, "factor between sizes (8)");
   app.add_option("--minutes", o.minutes, "time to measure (3.6; quick: 0.8)")->check(CLI::PositiveNumber);
   app.add_option("-T,--timeout", o.timeout_s, "seconds until a call that does not end is an error (30)")
       ->check(CLI::PositiveNumber);
-  app.add_option("--report", o.report, "the page to write (report.html)")->type_name("FILE");
+  auto* const report = app.add_option("--report", o.report, "the page to write (report.html)")->type_name("FILE");
   app.add_option("--json", o.json, "write all rows to this file as JSON")->type_name("FILE");
   app.add_flag("--no-pin", s->no_pin, "do not give every rank a core of its own");
+  auto* const peers = app.add_flag("--peers", s->peers,
+                                   "rather compare all_reduce with the libraries that bench/peers/build.sh has built");
+  for (auto* const other : {collective, algorithm, model, factor, report}) peers->excludes(other);
   app.callback([s, &status] {
     auto& o = s->options;
     o.what = parse_collective(s->collective);
@@ -167,7 +171,7 @@ void add_compare(CLI::App& command, int& status) {
     o.ranks = each(s->ranks, ranks_from);
     o.models = flat(s->models);
     o.pin = !s->no_pin;
-    status = compare(o);
+    status = s->peers ? peers::compare(o) : compare(o);
   });
 }
 

@@ -1,11 +1,11 @@
 #include "limit.hpp"
 
+#include "addressable_probe.hpp"
 #include "cores.hpp"
 #include "pattern.hpp"
 #include "statistics.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -20,16 +20,11 @@
 #include <thread>
 #include <unistd.h>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 namespace rondo::bench {
 namespace {
 
 using clock = std::chrono::steady_clock;
 constexpr double budget_s = 0.04;
-constexpr std::size_t block = 1024;  // floats that are folded in the first-level cache before they are stored
 
 double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
@@ -53,78 +48,17 @@ double repeat(member& me, std::function<void(int)> const& before, std::function<
   return summarise(slowest(me.together.gather(samples), samples.size())).p50;
 }
 
-class shared_buffers {
- public:
-  shared_buffers(member const& me)
-      : base_(reinterpret_cast<float*>(me.probe.memory.data())),
-        each_(me.probe.memory.size() / sizeof(float) / 2 / static_cast<std::size_t>(me.size())) {}
-
-  std::size_t capacity() const { return each_; }
-  float* in(int rank) const { return base_ + 2 * static_cast<std::size_t>(rank) * each_; }
-  float* out(int rank) const { return in(rank) + each_; }
-
- private:
-  float* base_;
-  std::size_t each_;
-};
-
-void fold_block(shared_buffers const& all, int ranks, std::size_t at, std::size_t count, float* sum) {
-  float const* first = all.in(0) + at;
-  float const* second = all.in(1) + at;
-  for (std::size_t i = 0; i < count; ++i) sum[i] = first[i] + second[i];
-  for (int r = 2; r < ranks; ++r) {
-    float const* next = all.in(r) + at;
-    for (std::size_t i = 0; i < count; ++i) sum[i] += next[i];
-  }
-}
-
-void stream(float* to, float const* from, std::size_t count) {
-#if defined(__SSE2__)
-  while (count >= 4 && reinterpret_cast<std::uintptr_t>(to) % 16 != 0) {
-    *to++ = *from++;
-    --count;
-  }
-  for (; count >= 4; count -= 4, to += 4, from += 4) _mm_stream_ps(to, _mm_loadu_ps(from));
-#endif
-  std::memcpy(to, from, count * sizeof(float));
-}
-
-void finish_stream() {
-#if defined(__SSE2__)
-  _mm_sfence();
-#endif
-}
-
 void pull(shared_buffers const& all, std::vector<origin> const& wanted, int ranks, float* out) {
-  alignas(64) std::array<float, block> sum;
   for (auto const& w : wanted) {
-    if (w.source != origin::everybody || ranks == 1) {
+    if (w.source != origin::everybody || ranks == 1)
       std::memcpy(out + w.at, all.in(std::max(w.source, 0)) + w.offset, w.count * sizeof(float));
-      continue;
-    }
-    for (std::size_t done = 0; done < w.count; done += block) {
-      auto const length = std::min(block, w.count - done);
-      fold_block(all, ranks, w.offset + done, length, sum.data());
-      std::memcpy(out + w.at + done, sum.data(), length * sizeof(float));
-    }
+    else
+      pull_sums(all, ranks, w.offset, w.count, out + w.at);
   }
-}
-
-void push(shared_buffers const& all, int rank, int ranks, std::size_t count, bool non_temporal) {
-  alignas(64) std::array<float, block> sum;
-  auto const p = static_cast<std::size_t>(ranks), r = static_cast<std::size_t>(rank);
-  for (std::size_t at = count * r / p, end = count * (r + 1) / p; at < end; at += block) {
-    auto const length = std::min(block, end - at);
-    fold_block(all, ranks, at, length, sum.data());
-    for (int to = 0; to < ranks; ++to)
-      non_temporal ? stream(all.out(to) + at, sum.data(), length)
-                   : static_cast<void>(std::memcpy(all.out(to) + at, sum.data(), length * sizeof(float)));
-  }
-  if (non_temporal) finish_stream();
 }
 
 double addressable_limit(member& me, collective what, std::size_t bytes, int root) {
-  shared_buffers const all(me);
+  shared_buffers const all(me.probe.memory, me.size());
   auto const count = bytes / sizeof(float);
   auto const mine = shape_of(what, count, me.size(), me.rank(), root);
   if (std::max(mine.total, mine.in) > all.capacity()) return not_measured;
@@ -143,7 +77,7 @@ double addressable_limit(member& me, collective what, std::size_t bytes, int roo
   if (what == collective::all_reduce && me.size() > 1)
     for (bool const non_temporal : {false, true})
       best = std::min(best, timed([&] {
-                        push(all, me.rank(), me.size(), count, non_temporal);
+                        push_sums(all, me.rank(), me.size(), count, non_temporal);
                         me.together.barrier();
                       }));
   return best;

@@ -4,7 +4,7 @@
 #
 #   bench/run.sh                  all of it, in less than 10 minutes
 #   bench/run.sh --build-only     stops after the build
-#   bench/run.sh ARGUMENTS …      go to `rondo compare`
+#   bench/run.sh ARGUMENTS …      go to `rondo compare`; for --peers the drivers of other libraries are built too
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,6 +14,7 @@ need g++ libcli11-dev libfmt-dev meson ninja-build nlohmann-json3-dev pkg-config
 [[ -f build/release/build.ninja ]] ||
   meson setup build/release --buildtype=release -Dbench=enabled -Dtests=disabled -Dexamples=disabled
 meson compile -C build/release -j "$(nproc)"
+[[ " $* " != *" --peers "* ]] || bench/peers/build.sh
 [[ ${1-} != --build-only ]] || exit 0
 
 exec build/release/bench/rondo compare "$@"
