@@ -191,10 +191,10 @@ class contest {
     std::erase_if(series_, [&](series const& s) { return !systems_[s.system]; });
     for (auto& s : series_) {
       auto const& library = *systems_[s.system];
-      auto name = name_of(s.what, library.name());
-      if (entries_.empty() || entries_.back().name != name) {
-        entries_.push_back({std::move(name), s.what, {}});
-        ids_.push_back(library.id() + (s.what == role::registered ? ", registered" : ""));
+      auto id = library.id() + (s.what == role::registered ? ", registered" : "");
+      if (ids_.empty() || ids_.back() != id) {
+        entries_.push_back({name_of(s.what, library.name()), s.what, {}});
+        ids_.push_back(std::move(id));
       }
       s.entry = entries_.size() - 1;
     }
