@@ -67,6 +67,7 @@ double turn_of(compare_options const& o, std::size_t sizes) {
 std::string name_of(role what, std::string const& library) {
   switch (what) {
     case role::limit: return "limit";
+    case role::limit_in_place: return "limit in place";
     case role::registered: return "rondo, registered";
     case role::plain: return "rondo";
     case role::stream: return "rondo over TCP";
@@ -82,7 +83,9 @@ class contest {
   contest(compare_options const& options, std::vector<std::size_t> const& sizes, int ranks)
       : options_(options), ranks_(ranks), turn_s_(turn_of(options, sizes.size())) {
     auto const largest = sizes.back() / 4096 * 4096 + 8192;
-    enter("limit", own_ranks("limit_peer"), {role::limit, role::limit, role::limit}, 2 * world_bytes(largest));
+    enter("limit", own_ranks("limit_peer"),
+          {role::limit, role::limit, role::limit, role::limit_in_place, role::limit_in_place},
+          2 * world_bytes(largest));
     for (auto const& transport : options.transports) {
       auto command = own_ranks("rondo_peer");
       command.push_back(transport);
@@ -122,7 +125,7 @@ class contest {
 
   std::vector<row> rows() const {
     std::vector<row> all;
-    auto const limits = best_of(entries_, [](role r) { return r == role::limit; });
+    auto const limits = best_of(entries_, [](role r) { return r == role::limit || r == role::limit_in_place; });
     for (std::size_t e = 0; e < entries_.size(); ++e)
       for (std::size_t i = 0; i < sizes_.size(); ++i) {
         auto const& c = entries_[e].cells[i];
@@ -191,7 +194,9 @@ class contest {
     std::erase_if(series_, [&](series const& s) { return !systems_[s.system]; });
     for (auto& s : series_) {
       auto const& library = *systems_[s.system];
-      auto id = library.id() + (s.what == role::registered ? ", registered" : "");
+      auto id = library.id() + (s.what == role::registered       ? ", registered"
+                                : s.what == role::limit_in_place ? ", in place"
+                                                                 : "");
       if (ids_.empty() || ids_.back() != id) {
         entries_.push_back({name_of(s.what, library.name()), s.what, {}});
         ids_.push_back(std::move(id));

@@ -11,6 +11,7 @@ namespace rondo::bench::peers {
 namespace {
 
 bool is_limit(role r) { return r == role::limit; }
+bool is_limit_in_place(role r) { return r == role::limit_in_place; }
 bool is_registered(role r) { return r == role::registered; }
 bool is_plain(role r) { return r == role::plain; }
 bool is_stream(role r) { return r == role::stream; }
@@ -61,6 +62,7 @@ std::vector<ratio> ratios_of(std::vector<entry> const& entries) {
     ratios.push_back({std::move(name), std::move(above)});
   };
   add("rondo, registered / limit", best_of(entries, is_registered), best_of(entries, is_limit));
+  add("rondo, registered / limit in place", best_of(entries, is_registered), best_of(entries, is_limit_in_place));
   add("rondo / best peer", best_of(entries, is_plain), best_of(entries, is_peer));
   for (auto const& e : entries)
     if (e.what == role::peer_stream)

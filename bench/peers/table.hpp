@@ -10,12 +10,13 @@ namespace rondo::bench::peers {
 
 /// What a row of the table is about.
 enum class role {
-  limit,       ///< what the machine needs without a library
-  registered,  ///< rondo with buffers of its own
-  plain,       ///< rondo with the user's buffers
-  stream,      ///< rondo over TCP
-  peer,        ///< another library
-  peer_stream  ///< another library over TCP
+  limit,           ///< what the machine needs without a library, from inputs to outputs
+  limit_in_place,  ///< and where these are the same
+  registered,      ///< rondo with buffers of its own
+  plain,           ///< rondo with the user's buffers
+  stream,          ///< rondo over TCP
+  peer,            ///< another library
+  peer_stream      ///< another library over TCP
 };
 
 /// One system at one size.
@@ -44,8 +45,8 @@ struct ratio {
 /// The smallest median at each size of all systems that `of` accepts; NaN where there is none.
 std::vector<double> best_of(std::vector<entry> const& entries, bool (*of)(role));
 
-/// What rondo is judged by: registered buffers over the limit, plain buffers over the best peer, and over TCP over each
-/// peer that uses TCP. Those whose systems are missing are left out.
+/// What rondo is judged by: registered buffers over the limits, plain buffers over the best peer, and over TCP over
+/// each peer that uses TCP. Those whose systems are missing are left out.
 std::vector<ratio> ratios_of(std::vector<entry> const& entries);
 
 /// The table: a row for each system and ratio, a column for each size, microseconds. flag_ns is the round trip of a

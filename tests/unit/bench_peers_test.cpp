@@ -22,16 +22,18 @@ std::vector<entry> two_sizes() {
 
 TEST(bench_peers, rondo_is_judged_by_the_limit_and_by_the_best_peer_at_each_size) {
   auto const ratios = ratios_of(two_sizes());
-  ASSERT_EQ(ratios.size(), 3U);
+  ASSERT_EQ(ratios.size(), 4U);
   EXPECT_EQ(ratios[0].name, "rondo, registered / limit");
   EXPECT_DOUBLE_EQ(ratios[0].values[0], 0.25 / 0.2);
   EXPECT_DOUBLE_EQ(ratios[0].values[1], 1.1);
-  EXPECT_EQ(ratios[1].name, "rondo / best peer");
-  EXPECT_DOUBLE_EQ(ratios[1].values[0], 0.5);
-  EXPECT_DOUBLE_EQ(ratios[1].values[1], 0.25);
-  EXPECT_EQ(ratios[2].name, "rondo over TCP / Other");
+  EXPECT_EQ(ratios[1].name, "rondo, registered / limit in place");
+  EXPECT_DOUBLE_EQ(ratios[1].values[1], 2);
+  EXPECT_EQ(ratios[2].name, "rondo / best peer");
   EXPECT_DOUBLE_EQ(ratios[2].values[0], 0.5);
-  EXPECT_DOUBLE_EQ(ratios[2].values[1], 1.5);
+  EXPECT_DOUBLE_EQ(ratios[2].values[1], 0.25);
+  EXPECT_EQ(ratios[3].name, "rondo over TCP / Other");
+  EXPECT_DOUBLE_EQ(ratios[3].values[0], 0.5);
+  EXPECT_DOUBLE_EQ(ratios[3].values[1], 1.5);
 }
 
 TEST(bench_peers, who_is_missing_is_not_compared) {
@@ -53,8 +55,8 @@ TEST(bench_peers, a_peer_that_was_given_up_counts_where_it_was_measured) {
 
 TEST(bench_peers, wrong_results_are_shown_and_never_the_best) {
   auto entries = two_sizes();
-  entries[4].cells[0].wrong = true;
-  EXPECT_DOUBLE_EQ(ratios_of(entries)[1].values[0], 0.3 / 18);
+  entries[5].cells[0].wrong = true;
+  EXPECT_DOUBLE_EQ(ratios_of(entries)[2].values[0], 0.3 / 18);
   EXPECT_NE(table_of({8, 1 << 20}, {100, 110}, entries).find("WRONG"), std::string::npos);
 }
 
@@ -63,12 +65,14 @@ TEST(bench_peers, the_table_has_a_line_for_each_system_and_ratio) {
             "                                        8 B    1 MiB\n"
             "round trip of a flag, ns                102        -\n"
             "limit                                  0.20      100\n"
+            "limit in place                         0.20     55.0\n"
             "rondo, registered                      0.25      110\n"
             "rondo                                  0.30      150\n"
             "rondo over TCP                         9.00      900\n"
             "Fast 1.0                               0.60     2000\n"
             "Other over TCP                         18.0      600\n"
             "rondo, registered / limit              1.25     1.10\n"
+            "rondo, registered / limit in place     1.25     2.00\n"
             "rondo / best peer                      0.50     0.25\n"
             "rondo over TCP / Other                 0.50     1.50\n");
 }
