@@ -15,9 +15,13 @@ entry timed(std::string name, role what, std::vector<double> us) {
 }
 
 std::vector<entry> two_sizes() {
-  return {timed("limit", role::limit, {0.2, 100}),    timed("rondo, registered", role::registered, {0.25, 110}),
-          timed("rondo", role::plain, {0.3, 150}),    timed("rondo over TCP", role::stream, {9, 900}),
-          timed("Fast 1.0", role::peer, {0.6, 2000}), timed("Other over TCP", role::peer_stream, {18, 600})};
+  return {timed("limit", role::limit, {0.2, 100}),
+          timed("limit in place", role::limit_in_place, {0.2, 55}),
+          timed("rondo, registered", role::registered, {0.25, 110}),
+          timed("rondo", role::plain, {0.3, 150}),
+          timed("rondo over TCP", role::stream, {9, 900}),
+          timed("Fast 1.0", role::peer, {0.6, 2000}),
+          timed("Other over TCP", role::peer_stream, {18, 600})};
 }
 
 TEST(bench_peers, rondo_is_judged_by_the_limit_and_by_the_best_peer_at_each_size) {
