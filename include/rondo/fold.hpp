@@ -1,13 +1,10 @@
 #pragma once
 
+#include <rondo/detail/fold_tree.hpp>
 #include <rondo/ops.hpp>
 
-#include <array>
-#include <bit>
 #include <cstddef>
-#include <cstring>
-#include <limits>
-#include <type_traits>
+#include <span>
 
 namespace rondo::inline v0 {
 
@@ -18,7 +15,12 @@ struct reduction {
   /// out[i] = op(a[i], b[i]) for `count` elements. Any alignment. `out` may be `a` or `b` itself, but not overlap them.
   void (*fold)(void const* op, std::byte* out, std::byte const* a, std::byte const* b, std::size_t count) noexcept;
 
-  void const* op;  ///< first argument of fold; must outlive its calls
+  /// The same for any number of sources, in the canonical tree (see recursive_doubling), at all `outs`. Each out is one
+  /// of the sources or overlaps none; every source is read before anything is written over it.
+  void (*fold_many)(void const* op, std::span<std::byte* const> outs, std::span<std::byte const* const> sources,
+                    std::size_t count) noexcept;
+
+  void const* op;  ///< first argument of both; must outlive their calls
 
   void operator()(std::byte* out, std::byte const* a, std::byte const* b, std::size_t count) const noexcept {
     fold(op, out, a, b, count);
@@ -27,53 +29,15 @@ struct reduction {
 
 namespace detail {
 
-template <class T>
-T load(std::byte const* from) noexcept {
-  std::array<std::byte, sizeof(T)> bytes;  // T may have no default constructor
-  std::memcpy(bytes.data(), from, sizeof(T));
-  return std::bit_cast<T>(bytes);
-}
-
-template <class T>
-void store(std::byte* to, T const& value) noexcept {
-  std::memcpy(to, &value, sizeof(T));
-}
-
-/// Any NaN becomes the one quiet NaN. Which operand gives a NaN its sign and payload is up to the compiler, loop by
-/// loop, and ranks that compute the same total must end with the same bits.
-template <class T>
-constexpr T one_nan(T const& value) noexcept {
-  if constexpr (std::is_floating_point_v<T> || is_small_float<T>)
-    return value == value ? value : std::numeric_limits<T>::quiet_NaN();
-  else
-    return value;
-}
-
-/// op(a, b), in float for the narrow floats where op takes floats: one rounding.
-template <class T, class Op>
-constexpr T combine(Op const& op, T const& a, T const& b) noexcept {
-  using A = accumulator_t<T>;
-  if constexpr (folds<Op, A>)
-    return static_cast<T>(one_nan<A>(op(static_cast<A>(a), static_cast<A>(b))));
-  else
-    return one_nan(static_cast<T>(op(a, b)));
-}
-
-template <class T, class Op>
-[[gnu::always_inline]] inline void fold_each(Op const& op, std::byte* out, std::byte const* a, std::byte const* b,
-                                             std::size_t count) noexcept {
-  for (std::size_t i = 0; i < count * sizeof(T); i += sizeof(T))
-    store(out + i, combine(op, load<T>(a + i), load<T>(b + i)));
-}
-
 template <class T, class Op>
 void fold_range(void const* op, std::byte* out, std::byte const* a, std::byte const* b, std::size_t count) noexcept {
-  Op const own = *static_cast<Op const*>(op);  // stores to out cannot change it, as far as the compiler knows
-  // The same loop three times, because a compiler that sees two equal pointers vectorises, and one that has to check
-  // them for overlap at run time does not.
-  if (out == a) return fold_each<T>(own, out, out, b, count);
-  if (out == b) return fold_each<T>(own, out, a, out, count);
-  fold_each<T>(own, out, a, b, count);
+  fold_two<T>(*static_cast<Op const*>(op), out, a, b, count * sizeof(T));
+}
+
+template <class T, class Op>
+void fold_sources(void const* op, std::span<std::byte* const> outs, std::span<std::byte const* const> sources,
+                  std::size_t count) noexcept {
+  fold_tree<T, Op>(best_instruction_set(), *static_cast<Op const*>(op))(outs, sources, count);
 }
 
 template <class Out, class In, class F>
@@ -85,7 +49,7 @@ template <class Out, class In, class F>
 /// out[i] = function(in[i]); `out` may be `in` if Out is not wider than In.
 template <class Out, class In, class F>
 void map_range(std::byte* out, std::byte const* in, std::size_t count, F const& function) noexcept {
-  if (out == in) return map_each<Out, In>(out, out, count, function);  // as in fold_range
+  if (out == in) return map_each<Out, In>(out, out, count, function);
   map_each<Out, In>(out, in, count, function);
 }
 
@@ -122,7 +86,7 @@ void scale_range(F factor, std::byte* out, std::byte const* in, std::size_t coun
 template <class T, class Op>
 reduction make_reduction(Op const& op) noexcept {
   detail::check_reduction<T, Op>();
-  return {sizeof(T), detail::fold_range<T, Op>, &op};
+  return {sizeof(T), detail::fold_range<T, Op>, detail::fold_sources<T, Op>, &op};
 }
 
 }  // namespace rondo::inline v0

@@ -38,7 +38,7 @@ libraries = {
     "rondo/cuda/": ("cuda", "cooperative_groups", "nvtx3/"),
 }
 posix = re.compile(r"(sys|net|netinet|arpa|linux)/\w+\.h|(unistd|fcntl|poll|sched|spawn|signal|semaphore|pthread|netdb"
-                   r"|ifaddrs|dirent|time|errno|immintrin|arm_neon|dlfcn)\.h")
+                   r"|ifaddrs|dirent|time|errno|immintrin|cpuid|arm_neon|dlfcn)\.h")
 unwelcome = {"iostream": "brings static initialisers", "ranges": "breaks nvcc 12.0 and 12.1"}
 
 

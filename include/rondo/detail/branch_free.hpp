@@ -9,14 +9,14 @@ namespace rondo::inline v0::detail {
 
 /// All ones where x is negative, else 0. A logical shift, since SSE2 has no arithmetic one for 64 bits.
 template <std::signed_integral T>
-RONDO_HD constexpr T negative(T x) noexcept {
+[[gnu::always_inline]] RONDO_HD constexpr T negative(T x) noexcept {
   using U = std::make_unsigned_t<T>;
   return static_cast<T>(U{0} - (static_cast<U>(x) >> (sizeof(T) * 8 - 1)));
 }
 
 /// All ones where a < b, else 0. SSE2 does not compare integers of 64 bits: Warren, Hacker's Delight, section 2-12.
 template <std::signed_integral T>
-RONDO_HD constexpr T less(T a, T b) noexcept {
+[[gnu::always_inline]] RONDO_HD constexpr T less(T a, T b) noexcept {
   if constexpr (sizeof(T) < 8) {
     return -static_cast<T>(a < b);
   } else {
@@ -29,7 +29,7 @@ RONDO_HD constexpr T less(T a, T b) noexcept {
 /// mask ? yes : no for a mask of all ones or none. A branch would draw floating point operations into itself, and g++
 /// does not vectorise conditional ones, since they may trap.
 template <std::signed_integral T>
-RONDO_HD constexpr T select(T mask, T yes, T no) noexcept {
+[[gnu::always_inline]] RONDO_HD constexpr T select(T mask, T yes, T no) noexcept {
   return no ^ ((yes ^ no) & mask);
 }
 

@@ -3,6 +3,7 @@
 #include <rondo/types.hpp>
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace rondo::inline v0::run {
@@ -35,7 +36,11 @@ struct arithmetic {
   /// out[i] = op(a[i], b[i]) for `count` elements of any alignment; `out` may be `a` or `b`. Null for pure movement.
   void (*fold)(void const* op, std::byte* out, std::byte const* a, std::byte const* b, std::size_t count) = nullptr;
 
-  void const* op = nullptr;  ///< first argument of fold
+  /// The same for any number of sources, in the canonical tree, written to all outs: see reduction.
+  void (*fold_many)(void const* op, std::span<std::byte* const> outs, std::span<std::byte const* const> sources,
+                    std::size_t count) noexcept = nullptr;
+
+  void const* op = nullptr;  ///< first argument of both
 
   /// Applied once to every element that a merge completes. Null for none.
   void (*finish)(void const* context, std::byte* data, std::size_t count) = nullptr;

@@ -21,6 +21,7 @@ std::byte const* take_operands(job& j, std::span<T const> in, std::byte* prepare
   }();
   j.math.element = kernel.element;
   j.math.fold = kernel.fold;
+  j.math.fold_many = kernel.fold_many;
   j.math.op = kernel.op;
   j.op = &op;
   auto const* const bytes = reinterpret_cast<std::byte const*>(in.data());

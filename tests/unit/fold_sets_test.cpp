@@ -1,0 +1,121 @@
+#include "fold_tools.hpp"
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <random>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+using namespace rondo;
+using namespace fold_tools;
+using detail::instruction_set;
+
+/// What this processor has.
+std::vector<instruction_set> sets() {
+  std::vector<instruction_set> all;
+  for (auto const set : {instruction_set::baseline, instruction_set::avx2, instruction_set::avx512})
+    if (set <= detail::best_instruction_set()) all.push_back(set);
+  return all;
+}
+
+/// Any pattern of bits: NaN, infinity and subnormal, too.
+template <class T>
+T any_value(std::mt19937_64& random) {
+  std::array<std::uint64_t, 2> const bits{random(), random()};
+  return detail::load<T>(reinterpret_cast<std::byte const*>(bits.data()));
+}
+
+template <class T, class Op>
+T one_by_one(Op const& op, std::span<T const> x) {
+  if (x.size() == 1) return x[0];
+  std::size_t const half = std::bit_ceil(x.size()) / 2;
+  return detail::combine(op, one_by_one(op, x.first(half)), one_by_one(op, x.subspan(half)));
+}
+
+/// Every instruction set gives the bits of the operation called one by one in the canonical tree, for any number of
+/// sources, to all outs, of which one is a source.
+template <class T, class Op>
+void same_bits_on_every_set(Op const& op) {
+  std::mt19937_64 random(11);
+  for (std::size_t const k : {2U, 3U, 4U, 5U, 7U, 8U, 9U, 17U})
+    for (std::size_t const count : {1U, 31U, 65U, 1027U}) {
+      std::vector<std::vector<T>> values(count, std::vector<T>());
+      std::vector<T> expected;
+      for (auto& x : values) {
+        for (std::size_t i = 0; i < k; ++i) x.push_back(any_value<T>(random));
+        expected.push_back(one_by_one<T>(op, std::span<T const>(x.begin(), x.end())));
+      }
+      for (instruction_set const set : sets()) {
+        std::vector<skewed<T>> sources;
+        std::vector<std::byte const*> from;
+        for (std::size_t s = 0; s < k; ++s) {
+          sources.emplace_back(count, s % 5);
+          for (std::size_t i = 0; i < count; ++i) sources[s].set(i, values[i][s]);
+        }
+        for (auto& source : sources) from.push_back(source.data());
+        skewed<T> elsewhere(count, 3);
+        std::byte* const outs[] = {sources[k / 2].data(), elsewhere.data(), sources[0].data()};
+        detail::fold_tree<T, Op>(set, op)(outs, from, count);
+        for (skewed<T>* const out : {&sources[k / 2], &elsewhere, &sources[0]}) {
+          for (std::size_t i = 0; i < count; ++i) {
+            T const got = out->get(i);
+            ASSERT_EQ(std::memcmp(&got, &expected[i], sizeof(T)), 0)
+                << op_name<Op>() << " of " << type_name<T>() << " from " << k << " sources, " << i << " of " << count
+                << ", set " << static_cast<int>(set);
+          }
+          ASSERT_TRUE(out->guards_intact());
+        }
+      }
+    }
+}
+
+template <class T>
+class fold_on_every_set : public ::testing::Test {};
+
+using numbers = ::testing::Types<float, double, float16, bfloat16, float8_e4m3, float8_e5m2, std::int8_t, std::uint16_t,
+                                 std::int32_t, std::uint64_t>;
+TYPED_TEST_SUITE(fold_on_every_set, numbers);
+
+TYPED_TEST(fold_on_every_set, sum) { same_bits_on_every_set<TypeParam>(sum); }
+TYPED_TEST(fold_on_every_set, prod) { same_bits_on_every_set<TypeParam>(prod); }
+TYPED_TEST(fold_on_every_set, min) { same_bits_on_every_set<TypeParam>(rondo::min); }
+TYPED_TEST(fold_on_every_set, max) { same_bits_on_every_set<TypeParam>(rondo::max); }
+TYPED_TEST(fold_on_every_set, logical_xor) { same_bits_on_every_set<TypeParam>(logical_xor); }
+
+/// What a compiler would contract where it may: neither the bits nor the order of operands depends on the set.
+TYPED_TEST(fold_on_every_set, a_lambda_that_multiplies_and_adds) {
+  using A = accumulator_t<TypeParam>;
+  if constexpr (std::is_floating_point_v<A>) {
+    A const weight = static_cast<A>(0.3);
+    same_bits_on_every_set<TypeParam>([weight](A a, A b) noexcept { return a * weight + b; });
+  } else {
+    same_bits_on_every_set<TypeParam>([](A a, A b) noexcept { return static_cast<A>(a ^ static_cast<A>(b >> 1)); });
+  }
+}
+
+TEST(fold_many, takes_a_user_type_and_one_source) {
+  using matrix = std::array<std::int32_t, 3>;
+  auto const mix = [](matrix const& a, matrix const& b) noexcept {
+    return matrix{a[0] * 3 + b[1], a[1] - b[2] * 5, a[2] ^ b[0]};
+  };
+  same_bits_on_every_set<matrix>([](matrix const& a, matrix const& b) noexcept {
+    auto const x = [](std::int32_t v) { return static_cast<std::uint32_t>(v); };
+    auto const y = [](std::uint32_t v) { return static_cast<std::int32_t>(v); };
+    return matrix{y(x(a[0]) * 3 + x(b[1])), y(x(a[1]) - x(b[2])), a[2] ^ b[0]};
+  });
+  matrix const in[] = {{1, 2, 3}, {4, 5, 6}};
+  matrix out[2] = {};
+  auto const* const from = reinterpret_cast<std::byte const*>(in);
+  auto* const to = reinterpret_cast<std::byte*>(out);
+  make_reduction<matrix>(mix).fold_many(&mix, std::span(&to, 1), std::span(&from, 1), 2);
+  EXPECT_EQ(std::memcmp(in, out, sizeof in), 0);
+}
+
+}  // namespace
