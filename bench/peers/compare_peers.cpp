@@ -64,6 +64,13 @@ double turn_of(compare_options const& o, std::size_t sizes) {
   return 60 * o.minutes / turns / static_cast<double>(built_peers().size() + 5);
 }
 
+/// Turns go on until as many as wanted found the cores near, in vain for no longer than for as many again, and not at
+/// all on a machine whose cores never are.
+bool enough(std::vector<double> const& flags, int wanted) {
+  auto const near = std::count_if(flags.begin(), flags.end(), [](double ns) { return ns <= near_ns; });
+  return near >= wanted || std::ssize(flags) >= (near == 0 ? wanted : 2 * wanted);
+}
+
 std::string name_of(role what, std::string const& library) {
   switch (what) {
     case role::limit: return "limit";
@@ -106,21 +113,34 @@ class contest {
     sizes_.push_back(bytes);
     for (auto& s : series_) prepare(s, bytes);
     std::vector<double> flags;
-    int const turns = turns_of(options_);
-    for (int t = 0; t < turns; ++t) {
-      flags.push_back(flag_round_trip_ns());
+    int const wanted = turns_of(options_);
+    for (double before = flag_round_trip_ns(), after; !enough(flags, wanted); before = after) {
       for (auto& s : series_) {
-        progress_.show(fmt::format("{} ranks, {}, turn {} of {}: {}", ranks_, format_bytes(bytes), t + 1, turns,
-                                   entries_[s.entry].name));
+        progress_.show(fmt::format("{} ranks, {}, turn {} of {}: {}", ranks_, format_bytes(bytes), flags.size() + 1,
+                                   wanted, entries_[s.entry].name));
         take_turn(s, bytes);
       }
+      after = flag_round_trip_ns();
+      flags.push_back(std::fmax(before, after));
     }
     progress_.clear();
-    flag_ns_.push_back(summarise(flags).p50);
-    for (auto& s : series_) finish(s);
+    auto const counted = counted_turns(flags);
+    left_out_ += flags.size() - counted.size();
+    for (auto& s : series_) finish(s, counted);
+    std::vector<double> counted_flags;
+    for (auto const t : counted) counted_flags.push_back(flags[t]);
+    flag_ns_.push_back(summarise(counted_flags).p50);
   }
 
-  std::string table() const { return table_of(sizes_, flag_ns_, entries_); }
+  std::string table() const {
+    auto text =
+        fmt::format("{} ranks, median us of the slowest rank, {} turns at each size\n", ranks_, turns_of(options_)) +
+        table_of(sizes_, flag_ns_, entries_);
+    if (left_out_ > 0)
+      text += fmt::format("{} turns do not count, because the cores were apart (a round trip above {:.0f} ns).\n",
+                          left_out_, near_ns);
+    return text;
+  }
   bool right() const { return right_; }
 
   std::vector<row> rows() const {
@@ -164,7 +184,7 @@ class contest {
     std::size_t entry = 0;
     int timed = 0;      ///< calls in a turn
     double left_s = 0;  ///< for more turns at this size
-    std::vector<double> times{};
+    std::vector<std::vector<double>> turns{};
     bool wrong = false;
   };
 
@@ -228,7 +248,7 @@ class contest {
 
   /// Brings a series to a size, and finds out how many calls its turns can have.
   void prepare(series& s, std::size_t bytes) {
-    s.times.clear();
+    s.turns.clear();
     s.wrong = false;
     s.left_s = std::max(patience_in_turns * turns_of(options_) * turn_s_, 2.0);
     play(s, {bytes, s.index, 1, 1});
@@ -242,22 +262,25 @@ class contest {
   }
 
   void take_turn(series& s, std::size_t bytes) {
+    auto& times = s.turns.emplace_back();
     if (s.left_s < 0) return;
     auto const start = clock::now();
-    auto const times = play(s, {bytes, s.index, std::clamp(s.timed / 10, 1, 20), s.timed});
-    s.times.insert(s.times.end(), times.begin(), times.end());
+    times = play(s, {bytes, s.index, std::clamp(s.timed / 10, 1, 20), s.timed});
     s.left_s -= seconds_since(start);
   }
 
-  void finish(series const& s) {
+  /// Puts what was measured in the given turns into the table.
+  void finish(series const& s, std::vector<std::size_t> const& counted) {
+    std::vector<double> times;
+    for (auto const t : counted) times.insert(times.end(), s.turns[t].begin(), s.turns[t].end());
     auto& cells = entries_[s.entry].cells;
     cells.resize(sizes_.size());
     auto& best = cells.back();
-    auto const us = summarise(s.times);
+    auto const us = summarise(times);
     best.wrong = best.wrong || s.wrong;
     if (best.calls > 0 && !(us.p50 < best.us.p50)) return;
     best.us = us;
-    best.calls = static_cast<int>(s.times.size());
+    best.calls = static_cast<int>(times.size());
   }
 
   /// Large sizes take longer than their turns; who needs more than this many times what it should leaves out the last.
@@ -272,13 +295,10 @@ class contest {
   std::vector<std::string> ids_;  ///< of the entries, for programs
   std::vector<std::size_t> sizes_;
   std::vector<double> flag_ns_;
+  std::size_t left_out_ = 0;  ///< turns
   progress_line progress_;
   bool right_ = true;
 };
-
-std::string describe_turns(compare_options const& o) {
-  return fmt::format("median us of the slowest rank, {} turns at each size", turns_of(o));
-}
 
 }  // namespace
 
@@ -300,7 +320,7 @@ int compare(compare_options const& given) {
   for (int const ranks : o.ranks) {
     contest all(o, sizes, ranks);
     for (auto const bytes : sizes) all.measure(bytes);
-    fmt::print("\n{} ranks, {}\n{}", ranks, describe_turns(o), all.table());
+    fmt::print("\n{}", all.table());
     std::fflush(stdout);
     right = right && all.right();
     for (auto& r : all.rows()) rows.push_back(std::move(r));
