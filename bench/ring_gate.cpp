@@ -129,8 +129,8 @@ void meet(shared_state& s, int& phase) {
   while (s.arrived.load() < phase) relax();
 }
 
-void rank_main(rank_t rank, std::array<int, world> const& inboxes, detail::inbox_layout layout, shared_state& shared,
-               int repetitions) {
+void rank_main(rank_t rank, std::vector<detail::inbox> const& inboxes, detail::inbox_layout layout,
+               shared_state& shared, int repetitions) {
   detail::ring_streams streams(rank, layout, inboxes);
   int phase = 0;
   std::uint64_t sequence = 0;
@@ -180,11 +180,7 @@ void rank_main(rank_t rank, std::array<int, world> const& inboxes, detail::inbox
 int main(int argc, char** argv) {
   int const repetitions = argc > 1 ? std::atoi(argv[1]) : 9;
   auto const layout = detail::inbox_layout::of(world);
-  std::array<int, world> inboxes{};
-  for (int& fd : inboxes) {
-    fd = ::memfd_create("ring_gate", 0);
-    if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(layout.bytes())) != 0) return 1;
-  }
+  std::vector<detail::inbox> const inboxes{detail::make_inbox(layout), detail::make_inbox(layout)};
   auto* const shared =
       new (::mmap(nullptr, sizeof(shared_state), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
           shared_state;

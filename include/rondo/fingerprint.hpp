@@ -3,6 +3,8 @@
 #include <rondo/types.hpp>
 
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -36,5 +38,19 @@ struct fingerprint {
   friend bool operator==(fingerprint const&, fingerprint const&) = default;
 };
 static_assert(sizeof(fingerprint) == 64 && std::has_unique_object_representations_v<fingerprint>);
+
+/// 64 bits in the place of a fingerprint: two that differ have the same digest by a chance of 2^-64 only.
+inline std::uint64_t digest(fingerprint const& mark) noexcept {
+  auto const words = std::bit_cast<std::array<std::uint64_t, 8>>(mark);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    // The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), with another start for every word.
+    std::uint64_t z = words[i] + (i + 1) * 0x9e3779b97f4a7c15U;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    sum += z ^ (z >> 31);
+  }
+  return sum;
+}
 
 }  // namespace rondo::inline v0

@@ -45,8 +45,8 @@ inline std::byte* map_or_throw(void* where, std::size_t bytes, int flags, int fd
 }
 
 /// Maps `bytes` of the file at `offset`.
-inline mapping map_shared(int fd, std::size_t offset, std::size_t bytes) {
-  return {map_or_throw(nullptr, bytes, MAP_SHARED, fd, offset), bytes};
+inline mapping map_shared(int fd, std::size_t offset, std::size_t bytes, int flags = 0) {
+  return {map_or_throw(nullptr, bytes, MAP_SHARED | flags, fd, offset), bytes};
 }
 
 /// Maps `bytes` of the file at `offset` twice in a row, so that a run that crosses the end of a ring is contiguous.

@@ -3,29 +3,35 @@
 #include <rondo/detail/bell.hpp>
 #include <rondo/detail/by_rank.hpp>
 #include <rondo/detail/byte_ring.hpp>
+#include <rondo/detail/file_descriptor.hpp>
 #include <rondo/detail/mirrored_memory.hpp>
+#include <rondo/detail/shared_file.hpp>
 #include <rondo/memory.hpp>
+#include <rondo/registered_memory.hpp>
 #include <rondo/types.hpp>
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <span>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
 namespace rondo::inline v0::detail {
 
-/// What a peer has in the inbox of a rank besides bytes: the counters of its ring, and its flags.
+/// What a peer has in the inbox of a rank besides bytes.
 struct correspondence {
   ring_counters ring;
-  alignas(line_pair) std::array<std::atomic<std::uint64_t>, flags_per_pair> raised;
+  mailbox mail;
 };
 
-/// How the inbox of a rank is laid out: a bell, then the counters of all peers, then their rings, then the board.
+/// How the inbox of a rank is laid out: a bell, then what belongs to each peer, then their rings, then the board. What
+/// follows is registered memory.
 struct inbox_layout {
   int ranks;
   std::size_t capacity;  ///< bytes of each ring: a power of two, at least a page
@@ -37,12 +43,10 @@ struct inbox_layout {
     return {ranks, (ranks <= 4 ? 1024 : ranks <= 16 ? 256 : 64) * KiB, (ranks <= 16 ? 4096 : 1024) * KiB};
   }
 
-  static constexpr std::size_t page = 4096;
-
   std::size_t counters_at(rank_t peer) const noexcept {
     return line_pair + static_cast<std::size_t>(peer) * sizeof(correspondence);
   }
-  std::size_t head_bytes() const noexcept { return (counters_at(ranks) + page - 1) / page * page; }
+  std::size_t head_bytes() const noexcept { return (counters_at(ranks) + page_bytes - 1) / page_bytes * page_bytes; }
   std::size_t data_at(rank_t owner, rank_t peer) const noexcept {
     return head_bytes() + static_cast<std::size_t>(peer < owner ? peer : peer - 1) * capacity;
   }
@@ -50,17 +54,29 @@ struct inbox_layout {
   std::size_t bytes() const noexcept { return board_at() + board; }
 };
 
-/// Byte streams, boards and flags in memory that all ranks share. A ring per ordered pair lies in the inbox of its
+/// The inbox of one rank.
+using inbox = std::shared_ptr<file_descriptor const>;
+
+inline inbox make_inbox(inbox_layout const& layout) {
+  // As much as the machine has, but all ranks together no more than a process can address.
+  std::size_t const memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * page_bytes;
+  std::size_t const addresses = (std::size_t{1} << 45) / static_cast<std::size_t>(layout.ranks);
+  return std::make_shared<file_descriptor const>(make_shared_file(layout.bytes(), std::min(memory, addresses)));
+}
+
+/// Byte streams, boards and mailboxes in memory that all ranks share. A ring per ordered pair lies in the inbox of its
 /// reader.
 class ring_streams {
  public:
-  /// `inboxes` are files of layout.bytes() zero bytes each, by rank; they may be closed afterwards.
-  ring_streams(rank_t rank, inbox_layout layout, std::span<int const> inboxes) : rank_(rank), layout_(layout) {
+  /// `inboxes` were made by make_inbox() with the same layout, by rank.
+  ring_streams(rank_t rank, inbox_layout layout, std::vector<inbox> const& inboxes)
+      : rank_(rank), layout_(layout), registered_(std::make_shared<registered_memory>(rank, inboxes, layout.bytes())) {
     static_assert(sizeof(bell) <= line_pair);
     bell::prepare();
+    auto const file = [&](rank_t q) { return by_rank(inboxes, q)->get(); };
     for (rank_t q = 0; q < layout.ranks; ++q) {
-      heads_.push_back(map_shared(by_rank(inboxes, q), 0, layout.head_bytes()));
-      boards_.push_back(map_shared(by_rank(inboxes, q), layout.board_at(), layout.board));
+      heads_.push_back(map_shared(file(q), 0, layout.head_bytes()));
+      boards_.push_back(map_shared(file(q), layout.board_at(), layout.board));
     }
     for (rank_t q = 0; q < layout.ranks; ++q) {
       if (q == rank) {
@@ -68,9 +84,9 @@ class ring_streams {
         readers_.emplace_back();
         continue;
       }
-      auto& theirs = rings_.emplace_back(map_mirrored(by_rank(inboxes, q), layout.data_at(q, rank), layout.capacity));
+      auto& theirs = rings_.emplace_back(map_mirrored(file(q), layout.data_at(q, rank), layout.capacity));
       writers_.emplace_back(peer_in(q, rank).ring, theirs.data(), layout.capacity);
-      auto& mine = rings_.emplace_back(map_mirrored(by_rank(inboxes, rank), layout.data_at(rank, q), layout.capacity));
+      auto& mine = rings_.emplace_back(map_mirrored(file(rank), layout.data_at(rank, q), layout.capacity));
       readers_.emplace_back(peer_in(rank, q).ring, mine.data(), layout.capacity);
     }
   }
@@ -103,17 +119,16 @@ class ring_streams {
     auto const& memory = by_rank(boards_, owner);
     return {memory.data(), memory.size()};
   }
-  std::atomic<std::uint64_t>& flag(rank_t owner, rank_t writer, int i) const noexcept {
-    return peer_in(owner, writer).raised[static_cast<std::size_t>(i)];
-  }
+  mailbox& mail(rank_t owner, rank_t writer) const noexcept { return peer_in(owner, writer).mail; }
   void notify(rank_t peer) noexcept { bell_of(peer).ring(); }
+  std::shared_ptr<registered_memory> registered() const noexcept { return registered_; }
 
   void wait(std::chrono::nanoseconds patience) noexcept {
     bell_of(rank_).sleep(patience, [this] { return std::exchange(seen_, traffic()) != seen_; });
   }
 
  private:
-  /// A rank constructs nothing: zero bytes are an empty ring, lowered flags and a silent bell, whoever comes first.
+  /// A rank constructs nothing: zero bytes are an empty ring, an empty mailbox and a silent bell, whoever comes first.
   correspondence& peer_in(rank_t owner, rank_t peer) const noexcept {
     std::byte* const place = by_rank(heads_, owner).data() + layout_.counters_at(peer);
     return *std::launder(reinterpret_cast<correspondence*>(place));
@@ -122,7 +137,7 @@ class ring_streams {
     return *std::launder(reinterpret_cast<bell*>(by_rank(heads_, owner).data()));
   }
 
-  /// Changes whenever a peer has written to this rank, consumed from it or raised a flag.
+  /// Changes whenever a peer has written to this rank, consumed from it or put something into its mailbox.
   std::uint64_t traffic() const noexcept {
     std::uint64_t sum = 0;
     for (rank_t q = 0; q < size(); ++q) {
@@ -130,13 +145,15 @@ class ring_streams {
       correspondence& mine = peer_in(rank_, q);
       sum += mine.ring.written.load(std::memory_order_acquire) +
              peer_in(q, rank_).ring.consumed.load(std::memory_order_acquire);
-      for (auto& flag : mine.raised) sum += flag.load(std::memory_order_acquire);
+      for (auto const& flag : mine.mail.flags) sum += flag.load(std::memory_order_acquire);
+      for (auto const& letter : mine.mail.letters) sum += letter.number.load(std::memory_order_acquire);
     }
     return sum;
   }
 
   rank_t rank_;
   inbox_layout layout_;
+  std::shared_ptr<registered_memory> registered_;
   std::vector<mapping> heads_, boards_, rings_;
   std::vector<ring_writer> writers_;
   std::vector<ring_reader> readers_;

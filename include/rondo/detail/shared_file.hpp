@@ -24,19 +24,35 @@ inline std::size_t available_memory() {
   return 0;
 }
 
-/// A file of `bytes` zero bytes in memory, without a name, so that nothing is left behind however its users end. Its
-/// pages are reserved here: touching them later cannot fail.
-inline file_descriptor make_shared_file(std::size_t bytes) {
+inline constexpr std::size_t page_bytes = 4096;
+
+/// Reserves a part of a file in memory, zero bytes at first: touching it later cannot fail.
+inline void reserve_pages(int file, std::size_t from, std::size_t bytes) {
   auto const mib = [](std::size_t n) { return std::to_string((n + (std::size_t{1} << 20) - 1) >> 20) + " MiB"; };
   std::size_t const free = available_memory();
   if (free != 0 && bytes > free)
     throw error("shared memory needs " + mib(bytes) + " for this rank and only " + mib(free) +
                 " are free: use fewer ranks per host or free some memory");
-  file_descriptor file(::memfd_create("rondo", MFD_CLOEXEC));
-  int const failed = file ? ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)) : errno;
+  int const failed = ::posix_fallocate(file, static_cast<off_t>(from), static_cast<off_t>(bytes));
   if (failed != 0)
     throw error("cannot reserve " + mib(bytes) + " of shared memory (" + std::strerror(failed) + "; " + mib(free) +
                 " are free): raise the memory limit of this container or use fewer ranks per host");
+}
+
+/// Gives a part of a file in memory back to the system; it reads as zero bytes afterwards.
+inline void release_pages(int file, std::size_t from, std::size_t bytes) noexcept {
+  ::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from), static_cast<off_t>(bytes));
+}
+
+/// A file in memory, without a name, so that nothing is left behind however its users end: `reserved` zero bytes, and
+/// room for `more` after them.
+inline file_descriptor make_shared_file(std::size_t reserved, std::size_t more = 0) {
+  file_descriptor file(::memfd_create("rondo", MFD_CLOEXEC));
+  if (!file) throw error(std::string("cannot make a file in memory (") + std::strerror(errno) + "): use tcp");
+  reserve_pages(file.get(), 0, reserved);
+  if (more != 0 && ::ftruncate(file.get(), static_cast<off_t>(reserved + more)) != 0)
+    throw error(std::string("cannot size a file in memory (") + std::strerror(errno) +
+                "): raise the limit on the size of files (ulimit -f)");
   return file;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/group.hpp>
+#include <rondo/memory.hpp>
 #include <rondo/run/describe.hpp>
 #include <rondo/run/flight.hpp>
 #include <rondo/wait.hpp>
@@ -30,8 +31,12 @@ class engine {
  public:
   using clock = group::clock;
 
-  engine(std::shared_ptr<group> g, X transport, bool crowded)
-      : group_(std::move(g)), transport_(std::move(transport)), memory_(group_->size()), crowded_(crowded) {}
+  /// `shared`: the transport's memory is shared by all ranks.
+  engine(std::shared_ptr<group> g, X transport, bool crowded, bool shared)
+      : group_(std::move(g)), transport_(std::move(transport)), memory_(group_->size()), crowded_(crowded) {
+    if constexpr (addressable<X>)
+      if (shared) memory_.shared = boards(transport_);
+  }
 
   /// Waits for the calls in flight, whose deadlines bound the wait.
   ~engine() {
@@ -44,6 +49,7 @@ class engine {
   }
 
   X const& transport() const noexcept { return transport_; }
+  boards const& shared() const noexcept { return memory_.shared; }
 
   /// A job for a blocking call: the engine's own, whose vectors keep their memory, unless another call has it.
   class lease {

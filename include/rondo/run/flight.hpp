@@ -1,9 +1,9 @@
 #pragma once
 
-#include <rondo/run/board_marks.hpp>
 #include <rondo/run/eager.hpp>
 #include <rondo/run/echoes.hpp>
 #include <rondo/run/executor.hpp>
+#include <rondo/run/greeting.hpp>
 #include <rondo/run/job.hpp>
 #include <rondo/run/marks.hpp>
 #include <rondo/schedule.hpp>
@@ -51,7 +51,7 @@ class flight final : public flight_base {
  public:
   /// `work` and `memory` outlive the flight.
   flight(S s, X& transport, job& work, workspace& memory)
-      : transport_(transport), job_(work), memory_(memory), marks_(transport, work.mark, memory, work.promises) {
+      : job_(work), memory_(memory), marks_(transport, work.mark, memory, work.promises) {
     if (work.chunks.empty()) work.cut(s.chunks());
     if (work.bytes() <= eager_bytes)
       small_.emplace(s, transport, work.chunks, work.math, marks_, work.merged, work.moves);
@@ -75,7 +75,7 @@ class flight final : public flight_base {
   std::optional<disagreement> const& mismatch() const noexcept override { return stray_ ? stray_ : marks_.mismatch(); }
   void look_around() override {
     marks_.look_around();
-    stray_ = stray_on_boards(transport_, memory_, job_.mark, waiting_for());
+    stray_ = stray_on_boards(memory_.shared, job_.mark, waiting_for());
   }
   job& work() noexcept override { return job_; }
 
@@ -90,7 +90,6 @@ class flight final : public flight_base {
     return static_cast<int>(std::max<std::size_t>(1, work.largest_chunk() / segment_bytes));
   }
 
-  X& transport_;
   job& job_;
   workspace const& memory_;
   marks<X> marks_;

@@ -3,6 +3,7 @@
 #include <rondo/detail/by_rank.hpp>
 #include <rondo/error.hpp>
 #include <rondo/fingerprint.hpp>
+#include <rondo/run/boards.hpp>
 #include <rondo/transport.hpp>
 
 #include <cstddef>
@@ -28,11 +29,12 @@ struct workspace {
     std::uint8_t mark_bytes = 0;                  ///< how much of a fingerprint under way was sent
   };
 
-  explicit workspace(int ranks) : peers(static_cast<std::size_t>(ranks)) {}
+  explicit workspace(int ranks) : peers(static_cast<std::size_t>(ranks)), sources(peers.size()) {}
 
-  std::uint64_t call = 0;                      ///< number of the call that uses this memory
-  std::uint64_t board_calls = 0, windows = 0;  ///< calls that went over boards, and windows of them that were used
+  std::uint64_t call = 0;  ///< number of the call that uses this memory
   std::vector<peer_state> peers;
+  std::vector<std::byte const*> sources;  ///< by rank: where a fold over all of them reads
+  boards shared;
 };
 
 /// Elements that a rank and a peer promise each other, where that is not one number for the whole call.

@@ -3,13 +3,12 @@
 #include <rondo/group.hpp>
 #include <rondo/memory.hpp>
 #include <rondo/reconnect.hpp>
+#include <rondo/registered_memory.hpp>
 #include <rondo/transport.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -38,8 +37,9 @@ class any_transport {
   std::size_t read(rank_t peer, std::span<std::byte> bytes) { return inside_->read(peer, bytes); }
   void wait(std::chrono::nanoseconds patience) { inside_->wait(patience); }
   std::span<std::byte> board(rank_t owner) const { return inside_->board(owner); }
-  std::atomic<std::uint64_t>& flag(rank_t owner, rank_t writer, int i) { return inside_->flag(owner, writer, i); }
+  mailbox& mail(rank_t owner, rank_t writer) const { return inside_->mail(owner, writer); }
   void notify(rank_t peer) { inside_->notify(peer); }
+  std::shared_ptr<registered_memory> registered() const { return inside_->registered(); }
   any_transport reconnect(std::shared_ptr<group> const& ranks, group::clock::time_point deadline) const {
     return inside_->reconnect(ranks, deadline);
   }
@@ -56,8 +56,9 @@ class any_transport {
     virtual std::size_t read(rank_t, std::span<std::byte>) = 0;
     virtual void wait(std::chrono::nanoseconds) = 0;
     virtual std::span<std::byte> board(rank_t) const = 0;
-    virtual std::atomic<std::uint64_t>& flag(rank_t, rank_t, int) = 0;
+    virtual mailbox& mail(rank_t, rank_t) const = 0;
     virtual void notify(rank_t) = 0;
+    virtual std::shared_ptr<registered_memory> registered() const = 0;
     virtual any_transport reconnect(std::shared_ptr<group> const&, group::clock::time_point) const = 0;
   };
 
@@ -82,13 +83,17 @@ class any_transport {
       if constexpr (addressable<X>) return x.board(owner);
       return {};
     }
-    std::atomic<std::uint64_t>& flag(rank_t owner, rank_t writer, int i) override {
-      if constexpr (addressable<X>) return x.flag(owner, writer, i);
-      static std::atomic<std::uint64_t> none;  // who has no board has no use for flags
+    mailbox& mail(rank_t owner, rank_t writer) const override {
+      if constexpr (addressable<X>) return x.mail(owner, writer);
+      static mailbox none;  // who has no board has no use for it
       return none;
     }
     void notify(rank_t peer) override {
       if constexpr (addressable<X>) x.notify(peer);
+    }
+    std::shared_ptr<registered_memory> registered() const override {
+      if constexpr (addressable<X>) return x.registered();
+      return {};
     }
     any_transport reconnect(std::shared_ptr<group> const& ranks, group::clock::time_point deadline) const override {
       return any_transport(rondo::reconnect(x, ranks, deadline));

@@ -2,16 +2,17 @@
 
 #include <rondo/communicator.hpp>
 #include <rondo/detail/ring_streams.hpp>
-#include <rondo/detail/shared_file.hpp>
 #include <rondo/group.hpp>
 #include <rondo/transports/in_process_group.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -26,17 +27,17 @@ class in_process : public detail::ring_streams {
   static in_process connect(std::shared_ptr<group> const& g,
                             group::clock::time_point deadline = group::clock::now() + std::chrono::minutes(5)) {
     auto const layout = detail::inbox_layout::of(g->size());
-    auto const mine = detail::make_shared_file(layout.bytes());
-    std::vector<int> inboxes;
+    auto const mine = detail::make_inbox(layout);
+    std::vector<detail::inbox> inboxes;
     std::string const process = std::to_string(::getpid());
-    for (std::string const& blob : g->exchange(std::to_string(mine.get()) + " " + process, deadline)) {
+    auto const address = std::to_string(reinterpret_cast<std::uintptr_t>(&mine));
+    for (std::string const& blob : g->exchange(address + " " + process, deadline)) {
       if (blob.substr(blob.find(' ') + 1) != process)
         throw connect_error("in_process connects threads of one process only: use shm for processes on one host");
-      inboxes.push_back(std::stoi(blob));
+      inboxes.push_back(*reinterpret_cast<detail::inbox const*>(std::uintptr_t{std::stoull(blob)}));
     }
-    in_process streams(g->rank(), layout, inboxes);
-    g->exchange("mapped", deadline);  // nobody closes an inbox that others have yet to map
-    return streams;
+    g->exchange("shared", deadline);  // nobody leaves before the others have their part of its inbox
+    return in_process(g->rank(), layout, inboxes);
   }
 
   /// Runs f(communicator&) on `ranks` threads and waits for all of them; rethrows the error of the lowest rank that had

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <rondo/detail/file_descriptor.hpp>
 #include <rondo/detail/ring_streams.hpp>
-#include <rondo/detail/shared_file.hpp>
 #include <rondo/group.hpp>
 
 #include <array>
@@ -113,8 +113,8 @@ class shm : public detail::ring_streams {
                      group::clock::time_point deadline = group::clock::now() + std::chrono::minutes(5)) {
     auto const rank = static_cast<std::size_t>(g->rank()), size = static_cast<std::size_t>(g->size());
     auto const layout = detail::inbox_layout::of(g->size());
-    std::vector<detail::file_descriptor> inboxes(size);
-    inboxes[rank] = detail::make_shared_file(layout.bytes());
+    std::vector<detail::inbox> inboxes(size);
+    inboxes[rank] = detail::make_inbox(layout);
 
     auto const token = detail::make_reach_token();
     socklen_t length = 0;
@@ -145,16 +145,16 @@ class shm : public detail::ring_streams {
       if (!caller || !detail::readable_before(caller.get(), std::min(deadline, group::clock::now() + patience)) ||
           ::recv(caller.get(), shown.data(), shown.size(), 0) != static_cast<ssize_t>(shown.size()) || shown != token)
         continue;  // a stranger
-      if (detail::send_descriptor(caller.get(), inboxes[rank].get())) ++answered;
+      if (detail::send_descriptor(caller.get(), inboxes[rank]->get())) ++answered;
     }
     for (std::size_t q = 0; q < size; ++q) {
       if (q == rank) continue;
-      if (detail::readable_before(asked[q].get(), deadline)) inboxes[q] = detail::receive_descriptor(asked[q].get());
-      if (!inboxes[q]) fail_unreachable(*g, static_cast<rank_t>(q));
+      detail::file_descriptor theirs;
+      if (detail::readable_before(asked[q].get(), deadline)) theirs = detail::receive_descriptor(asked[q].get());
+      if (!theirs) fail_unreachable(*g, static_cast<rank_t>(q));
+      inboxes[q] = std::make_shared<detail::file_descriptor const>(std::move(theirs));
     }
-    std::vector<int> files;
-    for (auto const& inbox : inboxes) files.push_back(inbox.get());
-    return shm(g->rank(), layout, files);
+    return shm(g->rank(), layout, inboxes);
   }
 
  private:

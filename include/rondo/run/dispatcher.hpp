@@ -1,0 +1,192 @@
+#pragma once
+
+#include <rondo/algorithm.hpp>
+#include <rondo/collectives/request.hpp>
+#include <rondo/collectives/send_receive.hpp>
+#include <rondo/error.hpp>
+#include <rondo/group.hpp>
+#include <rondo/memory.hpp>
+#include <rondo/options.hpp>
+#include <rondo/run/engine.hpp>
+#include <rondo/run/families.hpp>
+#include <rondo/run/one_shot.hpp>
+#include <rondo/run/preparation.hpp>
+#include <rondo/run/survey.hpp>
+#include <rondo/run/two_shot.hpp>
+#include <rondo/select.hpp>
+#include <rondo/transport.hpp>
+#include <rondo/work.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace rondo::inline v0::run {
+
+/// In the place of an algorithm: sends and receives have none.
+struct single_message {
+  rank_t to = nobody, from = nobody;
+};
+
+/// What turns the calls of one communicator into flights: finds the algorithm, checks that it suits, and lets the
+/// engine run it.
+template <transport X>
+class dispatcher {
+ public:
+  /// Every rank of the group must construct one; blocks until all have.
+  dispatcher(std::shared_ptr<group> g, X transport, communicator_options const& options)
+      : group_(std::move(g)), options_(options),
+        around_(survey(*group_, has_board(transport), group::clock::now() + options.deadline)),
+        engine_(std::make_shared<engine<X>>(group_, std::move(transport), around_.crowded, around_.boards)) {}
+
+  group& ranks() const noexcept { return *group_; }
+  communicator_options const& options() const noexcept { return options_; }
+  surroundings const& around() const noexcept { return around_; }
+  X const& transport() const noexcept { return engine_->transport(); }
+  boards const& shared() const noexcept { return engine_->shared(); }
+
+  /// Makes the call by Algorithm, a family or `automatic`; returns when it is done.
+  template <class Algorithm, collectives::request Request>
+  void run(Request const& request, call_options const& options, single_message ends = {}) {
+    typename engine<X>::lease const lease(*engine_);
+    plan<Algorithm>(request, *lease, options, blocking_call{*engine_, *lease, uses(ends)});
+  }
+
+  /// As run(), but only starts the call.
+  template <class Algorithm, collectives::request Request>
+  work start(Request const& request, call_options const& options, single_message ends = {}) {
+    auto call = std::make_unique<pending>();
+    auto const kept = std::make_shared<Request const>(request);
+    call->work.kept = kept;
+    call->wait = [engine = engine_](flight_base const& flight, group::clock::time_point deadline) {
+      return engine->wait(flight, deadline);
+    };
+    plan<Algorithm>(*kept, call->work, options, asynchronous_call{*engine_, *call, uses(ends)});
+    return work(std::move(call));
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24 * 365);  // the clock ends later
+
+  static bool has_board(X const& transport) {
+    if constexpr (addressable<X>) return !transport.board(0).empty();
+    return false;
+  }
+
+  static flight_base::streams uses(single_message ends) noexcept {
+    return {.all = ends.to == nobody && ends.from == nobody, .to = ends.to, .from = ends.from};
+  }
+
+  /// How a call goes on once its schedule is known. Only `prepare` knows the types of the call, so that what runs a
+  /// schedule is compiled once for all of them.
+  struct blocking_call {
+    engine<X>& motor;
+    job& work;
+    flight_base::streams uses;
+
+    template <class Flight>
+    void fly() const {
+      motor.execute(work, uses, [&](X& x, workspace& memory) { return Flight(x, work, memory); });
+    }
+    template <schedule S>
+    void fly(S const& s) const {
+      motor.execute(work, uses, [&](X& x, workspace& memory) { return flight<S, X>(s, x, work, memory); });
+    }
+  };
+  struct asynchronous_call {
+    engine<X>& motor;
+    pending& call;
+    flight_base::streams uses;
+
+    template <class Flight>
+    void fly() const {
+      motor.start(call.work, uses, [&](X& x, workspace& memory) -> flight_base& {
+        return *(call.flight = std::make_unique<Flight>(x, call.work, memory));
+      });
+    }
+    template <schedule S>
+    void fly(S const& s) const {
+      motor.start(call.work, uses, [&](X& x, workspace& memory) -> flight_base& {
+        return *(call.flight = std::make_unique<flight<S, X>>(s, x, call.work, memory));
+      });
+    }
+  };
+
+  /// Fills in the job and lets `go` fly it. The buffers are touched last, when nothing is left to refuse.
+  template <class Algorithm, class Request, class Go>
+  void plan(Request const& request, job& j, call_options const& options, Go const& go) {
+    int const ranks = group_->size();
+    j.ranks = ranks;
+    auto const patience = options.deadline.count() != 0 ? options.deadline : options_.deadline;
+    j.deadline = group::clock::now() + std::min(patience, longest_deadline);
+    j.mark.collective = static_cast<std::uint16_t>(Request::kind);
+    bool const ordered = options.ordered || options_.ordered;
+    j.mark.ordered = ordered;
+    auto const preparation = preparation::of(request, ordered);
+    if constexpr (std::is_same_v<Algorithm, single_message>) {
+      preparation.function(&request, j, group_->rank(), ranks);
+      bool const receives = go.uses.to == nobody;
+      go.fly(collectives::single_message{ranks, receives ? go.uses.from : group_->rank(),
+                                         receives ? group_->rank() : go.uses.to});
+    } else if constexpr (std::is_same_v<Algorithm, automatic>) {
+      bool const shared = offers_boards<Request>();
+      algorithm const a = options.algorithm != algorithm::automatic
+                              ? options.algorithm
+                              : select({Request::kind, request.bytes(), ranks, Request::keeps_order, ordered, shared});
+      if (a == algorithm::direct && shared) return go_over_boards(request, j, go);
+      with_schedule<Request::kind>(a, around_.shape, request.root(),
+                                   [&](auto const& s) { go_by(s, a, j, preparation, go); });
+    } else if constexpr (std::is_same_v<Algorithm, direct> && Request::kind == collective::all_reduce) {
+      if (!offers_boards<Request>())
+        throw invalid_argument("a direct all_reduce needs memory that all ranks share: use it over shm or in_process");
+      go_over_boards(request, j, go);
+    } else {
+      using S = schedule_t<Request::kind, Algorithm>;
+      static_assert(!std::is_void_v<S>, "this algorithm does not offer this collective: use another one, or automatic");
+      if constexpr (Request::keeps_order)
+        static_assert(S::keeps_rank_order,
+                      "this algorithm reorders operands: use tree or recursive_doubling, or declare the operation "
+                      "commutative");
+      go_by(make_schedule<Request::kind, Algorithm>(around_.shape, request.root()), named<Algorithm>(), j, preparation,
+            go);
+    }
+  }
+
+  /// Can the call go through shared memory? Only all_reduce does.
+  template <class Request>
+  bool offers_boards() const noexcept {
+    if constexpr (Request::kind == collective::all_reduce && addressable<X>)
+      return two_shot<X>::fits(engine_->shared(), Request::wide_bytes);
+    return false;
+  }
+
+  template <class Request, class Go>
+  void go_over_boards(Request const& request, job& j, Go const& go) {
+    if constexpr (Request::kind == collective::all_reduce && addressable<X>) {
+      j.mark.algorithm = static_cast<std::uint8_t>(algorithm::direct);
+      request.prepare(j, group_->rank(), group_->size());
+      if (one_shot<X>::fits(engine_->shared(), j.count * j.math.element))
+        go.template fly<one_shot<X>>();
+      else
+        go.template fly<two_shot<X>>();
+    }
+  }
+
+  template <class S, class Go>
+  void go_by(S const& s, algorithm a, job& j, preparation const& p, Go const& go) {
+    p.check(s, to_string(a));
+    j.mark.algorithm = static_cast<std::uint8_t>(a);
+    p.function(p.request, j, group_->rank(), group_->size());
+    go.fly(s);
+  }
+
+  std::shared_ptr<group> group_;
+  communicator_options options_;
+  surroundings around_;
+  std::shared_ptr<engine<X>> engine_;
+};
+
+}  // namespace rondo::inline v0::run
