@@ -39,16 +39,16 @@ struct fingerprint {
 };
 static_assert(sizeof(fingerprint) == 64 && std::has_unique_object_representations_v<fingerprint>);
 
-/// 64 bits in the place of a fingerprint: two that differ have the same digest by a chance of 2^-64 only.
+/// 64 bits in the place of a fingerprint: whoever calls something else has another digest, but for a chance of 2^-64.
+/// Pairs of words are multiplied to 128 bits and folded, as in wyhash (Wang Yi).
 inline std::uint64_t digest(fingerprint const& mark) noexcept {
+  __extension__ using uint128 = unsigned __int128;
+  constexpr std::uint64_t key[] = {0xa0761d6478bd642fU, 0xe7037ed1a0b428dbU, 0x8ebc6af09c88c6e3U, 0x589965cc75374cc3U};
   auto const words = std::bit_cast<std::array<std::uint64_t, 8>>(mark);
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    // The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), with another start for every word.
-    std::uint64_t z = words[i] + (i + 1) * 0x9e3779b97f4a7c15U;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    sum += z ^ (z >> 31);
+  for (std::size_t i = 0; i < 4; ++i) {
+    uint128 const product = uint128{words[i] ^ key[i]} * (words[i + 4] ^ key[3 - i]);
+    sum = std::rotl(sum, 17) ^ static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
   }
   return sum;
 }

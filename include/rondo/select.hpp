@@ -24,8 +24,8 @@ constexpr algorithm select(situation const& s) noexcept {
   bool const power_of_two = std::has_single_bit(static_cast<unsigned>(s.ranks));
   switch (s.collective) {
     case collective::all_reduce:
-      if (s.bytes <= 16 * KiB) return algorithm::recursive_doubling;
       if (s.shared_memory) return algorithm::direct;
+      if (s.bytes <= 16 * KiB) return algorithm::recursive_doubling;
       if (s.keep_order || s.ordered) return power_of_two ? algorithm::ordered_halving : algorithm::binomial;
       return s.bytes <= 512 * KiB && s.ranks > 2 ? algorithm::recursive_halving : algorithm::ring;
     case collective::reduce_scatter:

@@ -120,8 +120,7 @@ class dispatcher {
   void plan(Request const& request, job& j, call_options const& options, Go const& go) {
     int const ranks = group_->size();
     j.ranks = ranks;
-    auto const patience = options.deadline.count() != 0 ? options.deadline : options_.deadline;
-    j.deadline = group::clock::now() + std::min(patience, longest_deadline);
+    j.patience = std::min(options.deadline.count() != 0 ? options.deadline : options_.deadline, longest_deadline);
     j.mark.collective = static_cast<std::uint16_t>(Request::kind);
     bool const ordered = options.ordered || options_.ordered;
     j.mark.ordered = ordered;

@@ -108,8 +108,10 @@ class engine {
 
   /// The mutex, which a caller that drives its own call hands over when it sees that others want it.
   std::unique_lock<std::mutex> take() {
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock()) return lock;
     callers_.fetch_add(1, std::memory_order_relaxed);
-    std::unique_lock lock(mutex_);
+    lock.lock();
     callers_.fetch_sub(1, std::memory_order_relaxed);
     return lock;
   }
@@ -161,7 +163,7 @@ class engine {
       if (callers_.load(std::memory_order_relaxed) != 0 || sleepers_ != 0) return false;
       check_patience(flight);
       if (nap.count() != 0)
-        transport_.wait(std::min<std::chrono::nanoseconds>(nap, flight.work().deadline - clock::now()));
+        transport_.wait(std::min<std::chrono::nanoseconds>(nap, flight.work().deadline() - clock::now()));
     }
   }
 
@@ -200,7 +202,7 @@ class engine {
       flight.look_around();
       check_failure(flight);
     }
-    if (clock::now() >= flight.work().deadline)
+    if (clock::now() >= flight.work().deadline())
       give_up({failure::kind::deadline, q,
                "rank " + std::to_string(group_->rank()) + " waited for rank " + std::to_string(q) + " in " +
                    describe(flight.work().mark) + " until its deadline"});
@@ -223,6 +225,7 @@ class engine {
   }
 
   void enqueue(flight_base& flight) {
+    flight.work().deadline();
     queue_.push_back(&flight);
     if (!driver_.joinable()) driver_ = std::jthread([this] { drive_queue(); });
     queued_.notify_one();

@@ -25,7 +25,13 @@ struct job {
   bool echo = false;                 ///< the call has a root: see echoes
   bool segmented = true;             ///< every rank knows the sizes of all chunks, so that all cut them alike
   int ranks = 1;
-  group::clock::time_point deadline;
+  group::clock::duration patience{};  ///< how long the call may take
+
+  /// When patience is over. The clock starts when it is first asked for, so that a call that never waits reads none.
+  group::clock::time_point deadline() {
+    if (deadline_ == group::clock::time_point{}) deadline_ = group::clock::now() + patience;
+    return deadline_;
+  }
 
   /// The one buffer of calls whose chunks are even parts of it.
   std::byte const* source = nullptr;
@@ -97,6 +103,9 @@ struct job {
       }
     if (after) after(*this);
   }
+
+ private:
+  group::clock::time_point deadline_{};
 };
 
 }  // namespace rondo::inline v0::run
