@@ -2,7 +2,7 @@
 
 #include "algorithms.hpp"
 #include "collective.hpp"
-#include "erased_schedule.hpp"
+#include "schedule_by_name.hpp"
 #include "text.hpp"
 #include "timeline.hpp"
 #include <rondo/schedule/svg.hpp>
@@ -14,7 +14,7 @@
 namespace rondo::bench {
 namespace {
 
-verdict verified(collective what, erased_schedule const& s, int root) {
+verdict verified(collective what, schedule_ref const& s, int root) {
   using enum collective;
   switch (what) {
     case all_reduce: return verify_all_reduce(s);
@@ -29,7 +29,7 @@ verdict verified(collective what, erased_schedule const& s, int root) {
   }
 }
 
-void draw(erased_schedule const& s, std::string const& title, std::string const& path) {
+void draw(schedule_ref const& s, std::string const& title, std::string const& path) {
   std::ofstream file(path);
   file << svg(s, {.title = title});
   file.close();
@@ -38,7 +38,7 @@ void draw(erased_schedule const& s, std::string const& title, std::string const&
 }
 
 /// Prints what the verifier proves; returns whether the schedule is correct.
-bool prove(collective what, erased_schedule const& s, int root) {
+bool prove(collective what, schedule_ref const& s, int root) {
   verdict v = verified(what, s, root);
   if (v)
     if (verdict const overlap = verify_overlap(s); !overlap) v = overlap;
@@ -66,7 +66,7 @@ int show_schedule(schedule_options const& o) {
   if (o.root >= o.ranks)
     throw usage_error(fmt::format("There is no rank {} among {}: give a smaller -r.", o.root, o.ranks));
   bool correct = true;
-  with_erased_schedule(how, what, o.ranks, o.root, [&](erased_schedule const& s) {
+  with_schedule(how, what, o.ranks, o.root, [&](schedule_ref const& s) {
     auto const title = fmt::format("{} by {}, {} ranks", to_string(what), to_string(how), o.ranks);
     fmt::print("{}: {} rounds, the buffer in {} chunks, segments follow each other at a distance of {} rounds\n\n{}",
                title, s.rounds(), s.chunks(), s.period(), timeline(s));

@@ -2,7 +2,7 @@
 
 #include "algorithms.hpp"
 #include "collective.hpp"
-#include "erased_schedule.hpp"
+#include "schedule_by_name.hpp"
 #include "text.hpp"
 #include <rondo/schedule/cost.hpp>
 
@@ -21,7 +21,7 @@ struct prediction {
   int segments = 1;
 };
 
-prediction predict(erased_schedule const& s, double bytes, link_cost const& wire) {
+prediction predict(schedule_ref const& s, double bytes, link_cost const& wire) {
   prediction best;
   // The clock walks rounds x ranks x segments: enough to see a pipeline fill, not more.
   double const work = static_cast<double>(s.rounds()) * s.ranks();
@@ -43,7 +43,7 @@ std::vector<line> predictions(collective what, int ranks, std::vector<std::size_
   std::vector<line> lines;
   for (auto const how : algorithms_of({"all"}, what, ranks)) {
     auto& l = lines.emplace_back(line{std::string(to_string(how)), {}});
-    with_erased_schedule(how, what, ranks, 0, [&](erased_schedule const& s) {
+    with_schedule(how, what, ranks, 0, [&](schedule_ref const& s) {
       for (auto const bytes : sizes) l.by_size.push_back(predict(s, static_cast<double>(bytes), wire));
     });
   }

@@ -22,7 +22,7 @@ std::string cell(step const& s, int chunks) {
 
 }  // namespace
 
-std::string timeline(erased_schedule const& s) {
+std::string timeline(schedule_ref const& s) {
   constexpr int most_ranks = 24;
   int const shown = std::min(s.ranks(), most_ranks);
   std::vector<std::vector<std::string>> cells;

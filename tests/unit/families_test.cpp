@@ -15,22 +15,6 @@ std::string where(std::string const& name, kind what, int ranks, rank_t root) {
   return name + ' ' + name_of(what) + ", " + std::to_string(ranks) + " ranks, root " + std::to_string(root);
 }
 
-/// The flags that a schedule declares; a schedule that folds nothing declares none and keeps every order.
-template <class S>
-constexpr bool declares_rank_order() {
-  if constexpr (requires { S::keeps_rank_order; })
-    return S::keeps_rank_order;
-  else
-    return true;
-}
-template <class S>
-constexpr bool declares_uniform_tree() {
-  if constexpr (requires { S::uniform_tree; })
-    return S::uniform_tree;
-  else
-    return true;
-}
-
 /// Whether a family has, for all world sizes so far, what it says of itself.
 struct claims {
   bool rank_order_said, uniform_tree_said;
@@ -39,16 +23,16 @@ struct claims {
 
 TEST(families, every_schedule_is_right_up_to_128_ranks) {
   int proofs = 0;
-  for_each_family([&](std::string const& name, auto const& schedules_of) {
+  for_each_family([&](std::string const& name, look_at_schedules const& schedules_of) {
     std::map<kind, claims> said;
     for (int ranks = 1; ranks <= 128; ++ranks)
-      schedules_of(ranks, some_roots(ranks), [&]<class S>(kind what, S const& s, rank_t root) {
+      schedules_of(ranks, some_roots(ranks), [&](kind what, schedule_ref const& s, rank_t root) {
         ASSERT_EQ(s.ranks(), ranks);
         verdict const v = verify_as(what, s, root);
         ++proofs;
         ASSERT_TRUE(v) << where(name, what, ranks, root) << ": " << v.describe();
         EXPECT_TRUE(v.same_bits) << where(name, what, ranks, root);
-        claims& c = said.try_emplace(what, claims{declares_rank_order<S>(), declares_uniform_tree<S>()}).first->second;
+        claims& c = said.try_emplace(what, claims{s.keeps_rank_order, s.uniform_tree}).first->second;
         c.rank_order_seen = c.rank_order_seen && v.keeps_rank_order;
         c.uniform_tree_seen = c.uniform_tree_seen && v.uniform_tree && v.canonical_tree;
       });
@@ -62,11 +46,11 @@ TEST(families, every_schedule_is_right_up_to_128_ranks) {
 }
 
 TEST(families, every_root_up_to_32_ranks) {
-  for_each_family([](std::string const& name, auto const& schedules_of) {
+  for_each_family([](std::string const& name, look_at_schedules const& schedules_of) {
     for (int ranks = 2; ranks <= 32; ++ranks) {
       std::set<rank_t> all;
       for (rank_t r = 0; r < ranks; ++r) all.insert(r);
-      schedules_of(ranks, all, [&](kind what, auto const& s, rank_t root) {
+      schedules_of(ranks, all, [&](kind what, schedule_ref const& s, rank_t root) {
         verdict const v = verify_as(what, s, root);
         EXPECT_TRUE(v) << where(name, what, ranks, root) << ": " << v.describe();
       });
@@ -75,9 +59,9 @@ TEST(families, every_root_up_to_32_ranks) {
 }
 
 TEST(families, segments_overlap_without_deadlock) {
-  for_each_family([](std::string const& name, auto const& schedules_of) {
+  for_each_family([](std::string const& name, look_at_schedules const& schedules_of) {
     for (int const ranks : {1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 21})
-      schedules_of(ranks, {0, ranks / 2}, [&](kind what, auto const& s, rank_t root) {
+      schedules_of(ranks, {0, ranks / 2}, [&](kind what, schedule_ref const& s, rank_t root) {
         for (int const segments : {1, 2, 4}) {
           verdict const v = verify_overlap(s, segments);
           EXPECT_TRUE(v) << where(name, what, ranks, root) << ": " << v.describe();
@@ -88,9 +72,9 @@ TEST(families, segments_overlap_without_deadlock) {
 
 /// What period() is for: no rank sends more in one period than there are rounds in it.
 TEST(families, overlapping_segments_do_not_crowd_a_rank) {
-  for_each_family([](std::string const& name, auto const& schedules_of) {
+  for_each_family([](std::string const& name, look_at_schedules const& schedules_of) {
     for (int ranks = 1; ranks <= 40; ++ranks)
-      schedules_of(ranks, {0, ranks / 2}, [&](kind what, auto const& s, rank_t root) {
+      schedules_of(ranks, {0, ranks / 2}, [&](kind what, schedule_ref const& s, rank_t root) {
         for (rank_t r = 0; r < ranks; ++r) {
           std::set<int> sends, receives;
           for (int i = 0; i < s.rounds(); ++i) {
@@ -106,9 +90,9 @@ TEST(families, overlapping_segments_do_not_crowd_a_rank) {
 }
 
 TEST(families, no_message_is_needless) {
-  for_each_family([](std::string const& name, auto const& schedules_of) {
+  for_each_family([](std::string const& name, look_at_schedules const& schedules_of) {
     for (int ranks = 1; ranks <= 40; ++ranks)
-      schedules_of(ranks, some_roots(ranks), [&](kind what, auto const& s, rank_t root) {
+      schedules_of(ranks, some_roots(ranks), [&](kind what, schedule_ref const& s, rank_t root) {
         EXPECT_EQ(verify_as(what, s, root).needless, 0) << where(name, what, ranks, root);
       });
   });
@@ -116,9 +100,9 @@ TEST(families, no_message_is_needless) {
 
 /// Sizes around a power of two, and a round one.
 TEST(families, every_schedule_is_right_at_some_hundred_ranks) {
-  for_each_family([](std::string const& name, auto const& schedules_of) {
+  for_each_family([](std::string const& name, look_at_schedules const& schedules_of) {
     for (int const ranks : {255, 256, 257, 1000})
-      schedules_of(ranks, {0, ranks / 3}, [&](kind what, auto const& s, rank_t root) {
+      schedules_of(ranks, {0, ranks / 3}, [&](kind what, schedule_ref const& s, rank_t root) {
         verdict const v = verify_as<proof::checksums>(what, s, root);
         EXPECT_TRUE(v) << where(name, what, ranks, root) << ": " << v.describe();
       });

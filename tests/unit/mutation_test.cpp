@@ -247,10 +247,10 @@ void report(std::string const& whose, count const& c) {
 template <class Wanted>
 laboratory spoil_all(Wanted wanted) {
   laboratory all;
-  for_each_family([&](std::string const& name, auto const& schedules_of) {
+  for_each_family([&](std::string const& name, look_at_schedules const& schedules_of) {
     laboratory one;
     for (int const ranks : {2, 3, 4, 5, 7, 8})
-      schedules_of(ranks, some_roots(ranks), [&](kind what, auto const& s, rank_t root) {
+      schedules_of(ranks, some_roots(ranks), [&](kind what, schedule_ref const& s, rank_t root) {
         if (!wanted(what)) return;
         SCOPED_TRACE(name + ' ' + name_of(what) + ", " + std::to_string(ranks) + " ranks, root " +
                      std::to_string(root));

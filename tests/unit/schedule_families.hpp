@@ -11,9 +11,11 @@
 #include <rondo/schedule/recursive_doubling.hpp>
 #include <rondo/schedule/recursive_halving.hpp>
 #include <rondo/schedule/ring.hpp>
+#include <rondo/schedule/schedule_ref.hpp>
 #include <rondo/schedule/tree.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -36,15 +38,20 @@ inline std::vector<int> uneven_groups(int ranks) {
   return sizes;
 }
 
+using look_at_schedule = std::function<void(kind, schedule_ref const&, rank_t)>;
+using look_at_schedules = std::function<void(int ranks, std::set<rank_t> const& roots, look_at_schedule const&)>;
+
 /// Visits all families: visit(name, schedules_of), where schedules_of(ranks, roots, look) calls
 /// look(kind, schedule, root) for whatever the family offers for so many ranks, in all the shapes worth a look.
-template <class Visit>
-void for_each_family(Visit visit) {
+inline void for_each_family(std::function<void(std::string const&, look_at_schedules const&)> const& visit) {
+  auto const erased = [](look_at_schedule const& look) {
+    return [&look](kind what, auto const& s, rank_t root) { look(what, schedule_ref(s), root); };
+  };
   auto const plain = [&]<class Family>(std::type_identity<Family>) {
-    visit(std::string(Family::name), [](int ranks, std::set<rank_t> const& roots, auto look) {
+    visit(std::string(Family::name), [&](int ranks, std::set<rank_t> const& roots, look_at_schedule const& look) {
       if constexpr (requires { Family::valid(ranks); })
         if (!Family::valid(ranks)) return;
-      for_each_schedule<Family>(roots, look, ranks);
+      for_each_schedule<Family>(roots, erased(look), ranks);
     });
   };
   plain(std::type_identity<ring>{});
@@ -56,13 +63,15 @@ void for_each_family(Visit visit) {
   plain(std::type_identity<recursive_halving>{});
   plain(std::type_identity<ordered_halving>{});
   plain(std::type_identity<direct>{});
-  visit(std::string(mixed_radix::name), [](int ranks, std::set<rank_t> const& roots, auto look) {
-    for (int const limit : {2, 5, 8}) for_each_schedule<mixed_radix>(roots, look, mixed_radix::radices(ranks, limit));
+  visit(std::string(mixed_radix::name), [&](int ranks, std::set<rank_t> const& roots, look_at_schedule const& look) {
+    for (int const limit : {2, 5, 8})
+      for_each_schedule<mixed_radix>(roots, erased(look), mixed_radix::radices(ranks, limit));
   });
-  visit(std::string(hierarchical::name), [](int ranks, std::set<rank_t> const& roots, auto look) {
+  visit(std::string(hierarchical::name), [&](int ranks, std::set<rank_t> const& roots, look_at_schedule const& look) {
     for (auto const& sizes : {groups_of(ranks, 1), groups_of(ranks, 4), groups_of(ranks, ranks / 2 + 1),
                               groups_of(ranks, ranks), uneven_groups(ranks)})
-      if (hierarchical::groups::valid(sizes)) for_each_schedule<hierarchical>(roots, look, hierarchical::groups(sizes));
+      if (hierarchical::groups::valid(sizes))
+        for_each_schedule<hierarchical>(roots, erased(look), hierarchical::groups(sizes));
   });
 }
 

@@ -44,9 +44,9 @@ TEST(svg, well_formed_knows_what_is_not) {
 }
 
 TEST(svg, every_family_can_be_drawn) {
-  for_each_family([](std::string const& name, auto const& schedules_of) {
+  for_each_family([](std::string const& name, look_at_schedules const& schedules_of) {
     for (int const ranks : {1, 2, 5, 16})
-      schedules_of(ranks, {0}, [&](kind what, auto const& s, rank_t) {
+      schedules_of(ranks, {0}, [&](kind what, schedule_ref const& s, rank_t) {
         std::string const picture = svg(s, {.title = name + ' ' + name_of(what)});
         EXPECT_TRUE(well_formed(picture)) << name << ' ' << name_of(what) << ' ' << ranks;
         EXPECT_LT(picture.size(), 400'000u) << name << ' ' << name_of(what) << ' ' << ranks;

@@ -1,15 +1,15 @@
-#include "erased_schedule.hpp"
+#include "schedule_by_name.hpp"
 
 #include "text.hpp"
 #include <rondo/run/families.hpp>
 
 namespace rondo::bench {
 
-void with_erased_schedule(algorithm how, collective what, int ranks, rank_t root,
-                          std::function<void(erased_schedule const&)> const& f) {
+void with_schedule(algorithm how, collective what, int ranks, rank_t root,
+                   std::function<void(schedule_ref const&)> const& f) {
   using enum collective;
   auto const with = [&]<collective C>() {
-    run::with_schedule<C>(how, {ranks, {}}, root, [&](auto const& s) { f(erased_schedule(s)); });
+    run::with_schedule<C>(how, {ranks, {}}, root, [&](auto const& s) { f(schedule_ref(s)); });
   };
   switch (what) {
     case all_reduce: return with.template operator()<all_reduce>();
