@@ -4,9 +4,12 @@
 #include <rondo/run/families.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
 #include <fstream>
-#include <string>
-#include <unistd.h>
+#include <sched.h>
+#include <type_traits>
 #include <vector>
 
 namespace rondo::inline v0::run {
@@ -14,9 +17,40 @@ namespace rondo::inline v0::run {
 /// What the ranks of a communicator tell each other about where they run: all decide alike by it.
 struct surroundings {
   world_shape shape;
-  bool crowded = false;  ///< this rank's host has more ranks than cores
+  bool crowded = false;  ///< more ranks than cores want to run where this one does
   bool boards = false;   ///< all ranks share memory that calls can go through
 };
+
+/// Where one rank runs, as it tells the others.
+struct whereabouts {
+  std::array<char, 40> host{};  ///< what the kernel of a host calls this boot of it
+  cpu_set_t cores{};            ///< that the rank may use
+  bool board = false;           ///< its transport has memory that its ranks share
+
+  static whereabouts here(bool board) {
+    whereabouts me;
+    me.board = board;
+    std::ifstream("/proc/sys/kernel/random/boot_id").read(me.host.data(), me.host.size() - 1);
+    ::sched_getaffinity(0, sizeof me.cores, &me.cores);
+    return me;
+  }
+};
+
+static_assert(std::is_trivially_copyable_v<whereabouts>);
+
+/// Must ranks take turns on the cores of this one?
+inline bool crowded(whereabouts const& me, std::vector<whereabouts> const& all) {
+  cpu_set_t cores = me.cores;
+  int ranks = 0;
+  for (whereabouts const& other : all) {
+    cpu_set_t common;
+    CPU_AND(&common, &me.cores, &other.cores);
+    if (other.host != me.host || CPU_COUNT(&common) == 0) continue;
+    CPU_OR(&cores, &cores, &other.cores);
+    ++ranks;
+  }
+  return ranks > CPU_COUNT(&cores);
+}
 
 /// `board` says that this rank's transport has one. Every rank of the group must call; blocks until all have.
 inline surroundings survey(group& g, bool board, group::clock::time_point deadline) {
@@ -25,15 +59,15 @@ inline surroundings survey(group& g, bool board, group::clock::time_point deadli
     found.shape.hosts = {1};
     return found;
   }
-  std::string host;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> host;
-  auto hosts = g.exchange((board ? '+' : '-') + host, deadline);
-  found.boards = std::all_of(hosts.begin(), hosts.end(), [](std::string const& h) { return h.starts_with('+'); });
-  for (std::string& h : hosts) h.erase(0, 1);
-  auto const here = std::count(hosts.begin(), hosts.end(), host);
-  found.crowded = here > std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
-  std::vector<std::string> seen;
-  for (std::string const& h : hosts) {
+  auto const me = whereabouts::here(board);
+  std::vector<whereabouts> all(static_cast<std::size_t>(g.size()));
+  auto const blobs = g.exchange({reinterpret_cast<char const*>(&me), sizeof me}, deadline);
+  for (std::size_t q = 0; q < all.size(); ++q)
+    std::memcpy(&all[q], blobs[q].data(), std::min(blobs[q].size(), sizeof me));
+  found.boards = std::all_of(all.begin(), all.end(), [](whereabouts const& w) { return w.board; });
+  found.crowded = crowded(me, all);
+  std::vector<std::array<char, 40>> seen;
+  for (auto const& [h, cores, has_board] : all) {
     if (!seen.empty() && seen.back() == h) {
       ++found.shape.hosts.back();
     } else if (std::find(seen.begin(), seen.end(), h) == seen.end()) {
