@@ -309,6 +309,8 @@ int compare(compare_options const& given) {
   for (int const ranks : o.ranks)
     if (ranks < 2 || ranks > most_ranks)
       throw usage_error(fmt::format("Peers are compared with 2 to {} ranks, not with {}.", most_ranks, ranks));
+  std::erase(o.transports, "in_process");  // peers are processes
+  if (o.transports.empty()) throw usage_error("Peers are compared with rondo over shm or tcp: choose one of them.");
   auto const sizes = sizes_of(o);
   auto const start = clock::now();
   auto const m = this_machine();
