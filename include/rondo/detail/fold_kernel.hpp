@@ -16,7 +16,7 @@ namespace rondo::inline v0::detail {
 
 /// Narrow floats with which op computes in float.
 template <class T, class Op>
-inline constexpr bool folds_narrow = is_small_float<T>&& folds<Op, float>;
+concept folds_narrow = is_small_float<T> && folds<Op, float>;
 
 /// Whether T is folded many elements at a time; else one by one.
 template <class T, class Op>
