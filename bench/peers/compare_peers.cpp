@@ -96,7 +96,7 @@ class contest {
     for (auto const& transport : options.transports) {
       auto command = own_ranks("rondo_peer");
       command.push_back(transport);
-      if (transport == "shm") enter(transport, command, {role::plain});
+      if (transport == "shm") enter(transport, command, {role::registered, role::plain});
       if (transport == "tcp") enter(transport, command, {role::stream});
     }
     for (auto const& peer : built_peers()) {

@@ -82,7 +82,7 @@ def a_table():
             return complaint
         rows = json.loads(here.rows.read_text())
     found = {(row["transport"], row["ranks"]) for row in rows}
-    missing = {(name, ranks) for name in ("limit", "shm", "tcp", "rondo-tcp") for ranks in (2, 3)} - found
+    missing = {(name, ranks) for name in ("limit", "shm, registered", "shm", "tcp", "rondo-tcp") for ranks in (2, 3)} - found
     bad = [row for row in rows if row["wrong"] or not 0 < row["min_us"] <= row["p50_us"] <= row["p99_us"]]
     return f"missing {missing}, bad {bad}" if missing or bad else ""
 
