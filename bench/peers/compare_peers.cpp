@@ -137,8 +137,8 @@ class contest {
         fmt::format("{} ranks, median us of the slowest rank, {} turns at each size\n", ranks_, turns_of(options_)) +
         table_of(sizes_, flag_ns_, entries_);
     if (left_out_ > 0)
-      text += fmt::format("{} turns do not count, because the cores were apart (a round trip above {:.0f} ns).\n",
-                          left_out_, near_ns);
+      text += fmt::format("Turns that do not count, because the cores were apart (a round trip above {:.0f} ns): {}.\n",
+                          near_ns, left_out_);
     return text;
   }
   bool right() const { return right_; }
