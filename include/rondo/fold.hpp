@@ -1,10 +1,13 @@
 #pragma once
 
 #include <rondo/detail/fold_tree.hpp>
+#include <rondo/detail/map_kernel.hpp>
 #include <rondo/ops.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 namespace rondo::inline v0 {
 
@@ -40,29 +43,40 @@ void fold_sources(void const* op, std::span<std::byte* const> outs, std::span<st
   fold_tree<T, Op>(best_instruction_set(), *static_cast<Op const*>(op))(outs, sources, count);
 }
 
-template <class Out, class In, class F>
-[[gnu::always_inline]] inline void map_each(std::byte* out, std::byte const* in, std::size_t count,
-                                            F const& function) noexcept {
-  for (std::size_t i = 0; i < count; ++i) store<Out>(out + i * sizeof(Out), function(load<In>(in + i * sizeof(In))));
-}
+/// Numbers that are computed with in float.
+template <class T>
+concept in_float = std::is_same_v<T, float> || is_small_float<T>;
 
 /// out[i] = function(in[i]); `out` may be `in` if Out is not wider than In.
 template <class Out, class In, class F>
 void map_range(std::byte* out, std::byte const* in, std::size_t count, F const& function) noexcept {
-  if (out == in) return map_each<Out, In>(out, out, count, function);
-  map_each<Out, In>(out, in, count, function);
+  if constexpr (in_float<Out> && in_float<In> && std::is_invocable_r_v<float, F const&, float>)
+    map_in_float<Out, In>(best_instruction_set(), function, out, in, count);
+  else
+    for (std::size_t i = 0; i < count; ++i) store<Out>(out + i * sizeof(Out), function(load<In>(in + i * sizeof(In))));
 }
 
 /// out[i] = Out(in[i]): from T to a wider type that it is folded in, and back.
 template <class Out, class In>
 void convert_range(std::byte* out, std::byte const* in, std::size_t count) noexcept {
-  map_range<Out, In>(out, in, count, [](In const& value) noexcept { return static_cast<Out>(value); });
+  if constexpr (in_float<Out> && in_float<In>)
+    map_range<Out, In>(out, in, count, [](float value) noexcept { return value; });
+  else
+    map_range<Out, In>(out, in, count, [](In const& value) noexcept { return static_cast<Out>(value); });
 }
 
-/// out[i] = op.prepare(in[i]); for operations whose traits say that they prepare.
+template <class Op>
+concept prepares_in_float = requires(Op const& op) {
+  { op.prepare(0.0F) } -> std::same_as<float>;
+};
+
+/// out[i] = op.prepare(in[i]), in float where op takes floats; for operations whose traits say that they prepare.
 template <class T, class Op>
 void prepare_range(Op const& op, std::byte* out, std::byte const* in, std::size_t count) noexcept {
-  map_range<T, T>(out, in, count, [own = op](T const& value) noexcept { return own.prepare(value); });
+  if constexpr (in_float<T> && prepares_in_float<Op>)
+    map_range<T, T>(out, in, count, [own = op](float value) noexcept { return own.prepare(value); });
+  else
+    map_range<T, T>(out, in, count, [own = op](T const& value) noexcept { return own.prepare(value); });
 }
 
 /// out[i] = op.finish(in[i], ranks), from the wide type of (Op, T) to T; for operations whose traits say that they
@@ -70,8 +84,11 @@ void prepare_range(Op const& op, std::byte* out, std::byte const* in, std::size_
 template <class T, class Op>
 void finish_range(Op const& op, std::byte* out, std::byte const* in, std::size_t count, int ranks) noexcept {
   using wide = typename op_traits<Op, T>::wide;
-  map_range<T, wide>(out, in, count,
-                     [own = op, ranks](wide const& value) noexcept { return own.template finish<T>(value, ranks); });
+  if constexpr (in_float<T> && std::is_same_v<Op, avg_op>)
+    map_range<T, float>(out, in, count, [ranks](float total) noexcept { return avg.finish<float>(total, ranks); });
+  else
+    map_range<T, wide>(out, in, count,
+                       [own = op, ranks](wide const& value) noexcept { return own.template finish<T>(value, ranks); });
 }
 
 /// out[i] = factor * in[i].

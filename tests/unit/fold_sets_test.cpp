@@ -100,6 +100,38 @@ TYPED_TEST(fold_on_every_set, a_lambda_that_multiplies_and_adds) {
   }
 }
 
+template <class T>
+class conversion_on_every_set : public ::testing::Test {};
+
+using narrow_floats = ::testing::Types<float, float16, bfloat16, float8_e4m3, float8_e5m2>;
+TYPED_TEST_SUITE(conversion_on_every_set, narrow_floats);
+
+/// Every pattern of T to float, and many of float to T, with something computed on the way. Only what a signalling NaN
+/// becomes as a float may differ.
+TYPED_TEST(conversion_on_every_set, gives_the_bits_of_conversion_one_by_one) {
+  using T = TypeParam;
+  std::mt19937_64 random(5);
+  constexpr std::size_t count = 65537;
+  auto const half = [](float x) noexcept { return x / 2; };
+  skewed<float> wide(count, 1), widened(count, 3);
+  skewed<T> narrow(count, 1), narrowed(count, 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    wide.set(i, any_value<float>(random));
+    narrow.set(i, any_value<T>(random));
+  }
+  for (instruction_set const set : sets()) {
+    detail::map_in_float<T, float>(set, half, narrowed.data(), wide.data(), count);
+    detail::map_in_float<float, T>(set, half, widened.data(), narrow.data(), count);
+    for (std::size_t i = 0; i < count; ++i) {
+      T const expected = static_cast<T>(half(wide.get(i))), got = narrowed.get(i);
+      ASSERT_EQ(std::memcmp(&got, &expected, sizeof(T)), 0) << i << ", set " << static_cast<int>(set);
+      float const exact = half(static_cast<float>(narrow.get(i))), float_got = widened.get(i);
+      ASSERT_TRUE(std::memcmp(&float_got, &exact, sizeof exact) == 0 || (exact != exact && float_got != float_got));
+    }
+    ASSERT_TRUE(narrowed.guards_intact() && widened.guards_intact());
+  }
+}
+
 TEST(fold_many, takes_a_user_type_and_one_source) {
   using matrix = std::array<std::int32_t, 3>;
   auto const mix = [](matrix const& a, matrix const& b) noexcept {
