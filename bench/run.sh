@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 source tests/packages.sh
-need g++ libcli11-dev libfmt-dev meson ninja-build nlohmann-json3-dev pkg-config
+need g++ libbenchmark-dev libcli11-dev libfmt-dev meson ninja-build nlohmann-json3-dev pkg-config
 
 [[ -f build/release/build.ninja ]] ||
   meson setup build/release --buildtype=release -Dbench=enabled -Dtests=disabled -Dexamples=disabled
