@@ -82,7 +82,8 @@ def a_table():
             return complaint
         rows = json.loads(here.rows.read_text())
     systems = ("limit", "limit, in place", "shm, registered", "shm", "tcp", "rondo-tcp")
-    missing = {(name, ranks) for name in systems for ranks in (2, 3)} - {(row["transport"], row["ranks"]) for row in rows}
+    found = {(row["transport"], row["ranks"]) for row in rows}
+    missing = {(name, ranks) for name in systems for ranks in (2, 3)} - found
     bad = [row for row in rows if row["wrong"] or not 0 < row["min_us"] <= row["p50_us"] <= row["p99_us"]]
     return f"missing {missing}, bad {bad}" if missing or bad else ""
 
