@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -40,8 +39,8 @@ class mapped {
  public:
   /// All ranks have entered the call.
   mapped(X& transport, workspace& memory, job& work, window_range const& windows, mapped_buffers buffers)
-      : shared_(memory.shared), job_(work), sources_(memory.sources), fold_(work.math),
-        signals_(transport, memory.shared), end_(windows.base + windows.count), buffers_(std::move(buffers)) {
+      : shared_(memory.shared), job_(work), memory_(memory), fold_(work.math), signals_(transport, memory.shared),
+        end_(windows.base + windows.count), buffers_(std::move(buffers)) {
     auto const ranks = static_cast<std::size_t>(shared_.size()), me = static_cast<std::size_t>(shared_.rank());
     std::size_t const grain = std::max<std::size_t>(1, 64 / job_.math.element);
     std::size_t const grains = (job_.count + grain - 1) / grain;
@@ -54,10 +53,7 @@ class mapped {
 
   bool poll() {
     if (!folded_) {
-      std::size_t const stretch = stretch_bytes / job_.math.element + 1;
-      std::size_t const until = std::min(last_, next_ + stretch);
-      for (; next_ < until; next_ += std::min(fold_.block(), until - next_))
-        fold(std::min(fold_.block(), until - next_));
+      fold(std::min(last_ - next_, stretch_bytes / job_.math.element + 1));
       if (next_ < last_) return true;
       folded_ = true;
       signals_.raise(signal::credit, end_);  // the windows that the call did not use are free
@@ -73,15 +69,17 @@ class mapped {
 
   void fold(std::size_t n) {
     std::size_t const offset = next_ * job_.math.element;
-    for (rank_t q = 0; q < shared_.size(); ++q) detail::by_rank(sources_, q) = buffers_.source(q) + offset;
-    std::byte* const home = job_.home + offset;
-    fold_(sources_, home, n);
-    signals_.each_other([&](rank_t q) { std::memcpy(buffers_.home(q) + offset, home, n * job_.math.element); });
+    for (rank_t q = 0; q < shared_.size(); ++q) {
+      detail::by_rank(memory_.sources, q) = buffers_.source(q) + offset;
+      detail::by_rank(memory_.outs, q) = buffers_.home(q) + offset;
+    }
+    fold_(memory_.sources, memory_.outs, n);
+    next_ += n;
   }
 
   boards const& shared_;
   job& job_;
-  std::vector<std::byte const*>& sources_;
+  workspace& memory_;
   canonical_fold fold_;
   signals<X> signals_;
   std::uint64_t end_;  // number of the call's last window, which it does not use

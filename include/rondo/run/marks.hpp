@@ -29,11 +29,12 @@ struct workspace {
     std::uint8_t mark_bytes = 0;                  ///< how much of a fingerprint under way was sent
   };
 
-  explicit workspace(int ranks) : peers(static_cast<std::size_t>(ranks)), sources(peers.size()) {}
+  explicit workspace(int ranks) : peers(static_cast<std::size_t>(ranks)), sources(peers.size()), outs(peers.size()) {}
 
   std::uint64_t call = 0;  ///< number of the call that uses this memory
   std::vector<peer_state> peers;
-  std::vector<std::byte const*> sources;  ///< by rank: where a fold over all of them reads
+  std::vector<std::byte const*> sources;  ///< by rank: where a fold over all of them reads,
+  std::vector<std::byte*> outs;           ///< and where it writes
   boards shared;
 };
 

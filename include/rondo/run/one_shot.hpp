@@ -1,12 +1,12 @@
 #pragma once
 
+#include <rondo/detail/by_rank.hpp>
 #include <rondo/run/canonical_fold.hpp>
 #include <rondo/run/flight.hpp>
 #include <rondo/run/greeting.hpp>
 #include <rondo/run/job.hpp>
 #include <rondo/run/marks.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <optional>
@@ -56,17 +56,12 @@ class one_shot final : public flight_base {
   }
 
   void fold() {
-    auto& sources = memory_.sources;
-    canonical_fold fold(job_.math);
-    for (std::size_t i = 0; i < job_.count; i += fold.block()) {
-      std::size_t const offset = i * job_.math.element;
-      for (rank_t q = 0; q < shared_.size(); ++q) {
-        std::byte const* const theirs =
-            text(shared_.letter_from(q, greeting_.call()), [&] { return shared_.slot_from(q, greeting_.call()); });
-        detail::by_rank(sources, q) = (q == shared_.rank() ? job_.source : theirs) + offset;
-      }
-      fold(sources, job_.home + offset, std::min(fold.block(), job_.count - i));
-    }
+    for (rank_t q = 0; q < shared_.size(); ++q)
+      detail::by_rank(memory_.sources, q) =
+          q == shared_.rank()
+              ? job_.source
+              : text(shared_.letter_from(q, greeting_.call()), [&] { return shared_.slot_from(q, greeting_.call()); });
+    canonical_fold(job_.math)(memory_.sources, job_.home, job_.count);
   }
 
   boards& shared_;

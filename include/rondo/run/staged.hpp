@@ -41,8 +41,8 @@ template <addressable X>
 class staged {
  public:
   staged(X& transport, workspace& memory, job& work, window_range const& windows)
-      : shared_(memory.shared), job_(work), sources_(memory.sources), fold_(work.math),
-        signals_(transport, memory.shared), windows_(windows) {}
+      : shared_(memory.shared), job_(work), memory_(memory), fold_(work.math), signals_(transport, memory.shared),
+        windows_(windows) {}
 
   bool done() const noexcept { return taken_ == windows_.count; }
   rank_t waiting_for() const noexcept { return signals_.awaited(); }
@@ -91,17 +91,12 @@ class staged {
 
   void fold(std::size_t window) {
     rank_t const me = shared_.rank();
-    std::byte const* const own = job_.source + bytes(first(window, me));
-    std::byte* const home = job_.home + bytes(first(window, me));
-    std::size_t const all = count(window, me);
-    for (std::size_t i = 0; i < all; i += fold_.block()) {
-      std::size_t const n = std::min(fold_.block(), all - i), offset = bytes(i);
-      for (rank_t q = 0; q < shared_.size(); ++q)
-        detail::by_rank(sources_, q) = (q == me ? own : shared_.contribution(me, q, number(window))) + offset;
-      fold_(sources_, home + offset, n);
-      signals_.each_other(
-          [&](rank_t q) { std::memcpy(shared_.outcome(q, me, number(window)) + offset, home + offset, bytes(n)); });
+    std::size_t const own = bytes(first(window, me));
+    for (rank_t q = 0; q < shared_.size(); ++q) {
+      detail::by_rank(memory_.sources, q) = q == me ? job_.source + own : shared_.contribution(me, q, number(window));
+      detail::by_rank(memory_.outs, q) = q == me ? job_.home + own : shared_.outcome(q, me, number(window));
     }
+    fold_(memory_.sources, memory_.outs, count(window, me));
     signals_.raise(signal::result, after(window));
   }
 
@@ -116,7 +111,7 @@ class staged {
 
   boards const& shared_;
   job& job_;
-  std::vector<std::byte const*>& sources_;
+  workspace& memory_;
   canonical_fold fold_;
   signals<X> signals_;
   window_range windows_;
