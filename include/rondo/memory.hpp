@@ -15,9 +15,10 @@ namespace rondo::inline v0 {
 
 /// A message of a few bytes in shared memory. Its number, text and all travel in one cache line, or in two that are
 /// fetched together.
-struct alignas(128) letter {
-  std::atomic<std::uint64_t> number;  ///< only grows; stored last, with release, so that whoever sees it may read on
-  std::uint64_t digest;               ///< of the fingerprint of the call
+struct letter {
+  alignas(128) std::atomic<std::uint64_t> number;  ///< only grows; stored last, with release, so that whoever sees it
+                                                   ///< may read on
+  std::uint64_t digest;                            ///< of the fingerprint of the call
   std::array<std::byte, 112> text;
 };
 

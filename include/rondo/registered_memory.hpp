@@ -4,8 +4,10 @@
 #include <rondo/detail/file_descriptor.hpp>
 #include <rondo/detail/mirrored_memory.hpp>
 #include <rondo/detail/shared_file.hpp>
+#include <rondo/error.hpp>
 #include <rondo/types.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,6 +18,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <string>
 #include <sys/stat.h>
 #include <utility>
 #include <vector>
@@ -74,7 +77,10 @@ class registered_memory final : public std::pmr::memory_resource {
     std::byte* const base = map_of(rank_).data();
     std::size_t const size = pages(bytes);
     auto const room = std::find_if(free_.begin(), free_.end(), [size](auto const& b) { return b.second >= size; });
-    if (bytes > size || room == free_.end() || alignment > detail::page_bytes) throw std::bad_alloc();
+    if (alignment > detail::page_bytes) throw std::bad_alloc();
+    if (bytes > size || room == free_.end())
+      throw error("registered memory has no " + std::to_string(bytes >> 20) +
+                  " MiB in one piece left: free some of it, or ask for less than this machine has");
     auto const [offset, length] = *room;
     detail::reserve_pages(detail::by_rank(files_, rank_)->get(), from_ + offset, size);
     free_.erase(room);
