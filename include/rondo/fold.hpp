@@ -43,6 +43,14 @@ void fold_sources(void const* op, std::span<std::byte* const> outs, std::span<st
   fold_tree<T, Op>(best_instruction_set(), *static_cast<Op const*>(op))(outs, sources, count);
 }
 
+/// Operations whose fold is a sum: they share its code.
+template <class Op>
+inline constexpr bool adds = false;
+template <>
+inline constexpr bool adds<avg_op> = true;
+template <class F>
+inline constexpr bool adds<premul_sum_op<F>> = true;
+
 /// Numbers that are computed with in float.
 template <class T>
 concept in_float = std::is_same_v<T, float> || is_small_float<T>;
@@ -103,7 +111,10 @@ void scale_range(F factor, std::byte* out, std::byte const* in, std::size_t coun
 template <class T, class Op>
 reduction make_reduction(Op const& op) noexcept {
   detail::check_reduction<T, Op>();
-  return {sizeof(T), detail::fold_range<T, Op>, detail::fold_sources<T, Op>, &op};
+  if constexpr (detail::adds<Op>)
+    return {sizeof(T), detail::fold_range<T, sum_op>, detail::fold_sources<T, sum_op>, &sum};
+  else
+    return {sizeof(T), detail::fold_range<T, Op>, detail::fold_sources<T, Op>, &op};
 }
 
 }  // namespace rondo::inline v0

@@ -49,7 +49,7 @@ class fold_tree {
                                            place(sources.subspan(half), at, bytes, free + step_bytes)};
         return fold(out, halves, 0, bytes, nullptr);
       }
-      std::byte const* from[widest];
+      std::byte const* from[widest] = {};
       for (std::size_t i = 0; i < sources.size(); ++i) from[i] = sources[i] + at;
       done = fold_lanes_with<T>(set_, op_, out, from, sources.size(), bytes);
     }
