@@ -16,6 +16,7 @@ namespace run {
 /// An asynchronous call: its job, its flight, and a way to wait for it.
 struct pending {
   job work;
+  std::shared_ptr<void const> schedule;  ///< that the flight refers to, if it was chosen at run time
   std::unique_ptr<flight_base> flight;
   std::function<bool(flight_base const&, group::clock::time_point)> wait;  ///< keeps the engine alive
 };

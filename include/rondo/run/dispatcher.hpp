@@ -13,6 +13,7 @@
 #include <rondo/run/preparation.hpp>
 #include <rondo/run/survey.hpp>
 #include <rondo/run/two_shot.hpp>
+#include <rondo/schedule/schedule_ref.hpp>
 #include <rondo/select.hpp>
 #include <rondo/transport.hpp>
 #include <rondo/work.hpp>
@@ -81,12 +82,17 @@ class dispatcher {
   }
 
   /// How a call goes on once its schedule is known. Only `prepare` knows the types of the call, so that what runs a
-  /// schedule is compiled once for all of them.
+  /// schedule is compiled once for all of them; and schedules chosen at run time fly behind one type, so that it is
+  /// compiled once for all of those too. An indirect call for each step is nothing beside a message.
   struct blocking_call {
     engine<X>& motor;
     job& work;
     flight_base::streams uses;
 
+    template <schedule S>
+    schedule_ref keep(S const& s) const noexcept {
+      return schedule_ref(s);
+    }
     template <class Flight>
     void fly() const {
       motor.execute(work, uses, [&](X& x, workspace& memory) { return Flight(x, work, memory); });
@@ -101,6 +107,12 @@ class dispatcher {
     pending& call;
     flight_base::streams uses;
 
+    template <schedule S>
+    schedule_ref keep(S const& s) const {
+      auto const kept = std::make_shared<S const>(s);
+      call.schedule = kept;
+      return schedule_ref(*kept);
+    }
     template <class Flight>
     void fly() const {
       motor.start(call.work, uses, [&](X& x, workspace& memory) -> flight_base& {
@@ -137,7 +149,7 @@ class dispatcher {
                               : select({Request::kind, request.bytes(), ranks, Request::keeps_order, ordered, shared});
       if (a == algorithm::direct && shared) return go_over_boards(request, j, go);
       with_schedule<Request::kind>(a, around_.shape, request.root(),
-                                   [&](auto const& s) { go_by(s, a, j, preparation, go); });
+                                   [&](auto const& s) { go_by(go.keep(s), a, j, preparation, go); });
     } else if constexpr (std::is_same_v<Algorithm, direct> && Request::kind == collective::all_reduce) {
       if (!offers_boards<Request>())
         throw invalid_argument("a direct all_reduce needs memory that all ranks share: use it over shm or in_process");
