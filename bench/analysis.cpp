@@ -22,6 +22,32 @@ void elect_leaders(panel& p) {
 
 }  // namespace
 
+double contest::regret() const {
+  if (automatic == nullptr || by_time.empty()) return not_measured;
+  row const* own = automatic;
+  for (auto const* r : by_time)
+    if (r->algorithm == automatic->chosen) own = r;
+  return own->p50_us / by_time.front()->p50_us;
+}
+
+regrets regrets_of(std::span<panel const> panels) {
+  regrets all;
+  std::vector<double> each;
+  for (auto const& p : panels)
+    for (auto const& c : p.contests) {
+      double const regret = std::max(1.0, c.regret());
+      if (!std::isfinite(c.regret())) continue;
+      each.push_back(regret);
+      if (all.worst_contest != nullptr && regret <= all.worst) continue;
+      all.worst = regret;
+      all.worst_contest = &c;
+      all.worst_panel = &p;
+    }
+  all.count = each.size();
+  all.mean = geometric_mean(each);
+  return all;
+}
+
 std::vector<panel> panels_of(std::span<row const> rows) {
   std::vector<panel> panels;
   for (auto const& r : rows) {

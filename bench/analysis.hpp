@@ -26,10 +26,9 @@ struct contest {
   /// How much slower the second is; 1 if there is none.
   double lead() const { return by_time.size() < 2 ? 1 : by_time[1]->p50_us / by_time[0]->p50_us; }
 
-  /// Time of the library's own choice over that of the best algorithm; NaN where one is missing.
-  double regret() const {
-    return automatic == nullptr || by_time.empty() ? not_measured : automatic->p50_us / by_time.front()->p50_us;
-  }
+  /// Time of the algorithm that the library chooses over that of the best; NaN where one is missing. What counts is the
+  /// row of that algorithm where there is one: that of `automatic` differs from it by noise alone.
+  double regret() const;
 };
 
 /// One transport and number of ranks: contests by size.
@@ -53,6 +52,16 @@ std::vector<reign> reigns_of(panel const& p);
 
 /// "recursive_doubling up to 4 KiB, ring from 32 KiB".
 std::string describe(std::span<reign const> reigns);
+
+/// The regret of all contests together; count 0 where there was none to find.
+struct regrets {
+  std::size_t count = 0;
+  double mean = not_measured;  ///< geometric
+  double worst = not_measured;
+  contest const* worst_contest = nullptr;
+  panel const* worst_panel = nullptr;
+};
+regrets regrets_of(std::span<panel const> panels);
 
 /// The names of all algorithms in the rows, in order of first appearance.
 std::vector<std::string> algorithms_in(std::span<row const> rows);

@@ -32,6 +32,8 @@ void perform_move(comm& c, call const& what, std::span<std::byte const> in, std:
 
 }  // namespace
 
+algorithm chosen(comm& c, collective what, std::size_t bytes) noexcept { return c.chosen(what, bytes); }
+
 bool has_out_of_place(collective what) noexcept { return what != collective::broadcast; }
 
 bool has_in_place(collective what) noexcept {

@@ -7,6 +7,7 @@
 #include <rondo/types.hpp>
 
 #include <chrono>
+#include <cstddef>
 
 namespace rondo::bench {
 
@@ -22,6 +23,9 @@ struct call {
 
 /// Makes the call. in and out hold the elements that the shape says; in == out, or a block of it, is a call in place.
 void perform(comm& c, call const& what, shape const& s, void const* in, void* out);
+
+/// The algorithm that `automatic` means for a buffer of that size.
+algorithm chosen(comm& c, collective what, std::size_t bytes) noexcept;
 
 /// Whether the call can be made out of place, respectively in place.
 bool has_out_of_place(collective what) noexcept;

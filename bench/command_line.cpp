@@ -8,6 +8,7 @@
 #include "schedule_command.hpp"
 #include "simulate.hpp"
 #include "text.hpp"
+#include "tune.hpp"
 #include <rondo/version.hpp>
 
 #include <CLI/App.hpp>
@@ -175,6 +176,36 @@ void add_compare(CLI::App& command, int& status) {
   });
 }
 
+void add_tune(CLI::App& command, int& status) {
+  auto& app = *command.add_subcommand("tune", "Measure which algorithm is the fastest here, for RONDO_POLICY");
+  struct state {
+    tune_options options;
+    texts collectives, transports{"all"}, ranks;
+    bool no_pin = false;
+  };
+  auto const s = std::make_shared<state>();
+  auto& o = s->options;
+  list(app, "--collective", s->collectives, "all_reduce, … (those that several algorithms offer)");
+  list(app, "--transport", s->transports, "in_process, shm, tcp, or all (all)");
+  list(app, "--ranks", s->ranks, "numbers of ranks (2,3,4)");
+  bytes(app, "-b,--begin", o.sizes.begin, "smallest size (8)");
+  bytes(app, "-e,--end", o.sizes.end, "largest size (64M)");
+  app.add_option("-f,--factor", o.sizes.factor, "factor between sizes (8)");
+  app.add_option("--minutes", o.minutes, "time to measure (8)")->check(CLI::PositiveNumber);
+  app.add_option("-T,--timeout", o.timeout_s, "seconds until a call that does not end is an error (30)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("-o,--output", o.file, "the file to write (rondo.policy)")->type_name("FILE");
+  app.add_flag("--no-pin", s->no_pin, "do not give every rank a core of its own");
+  app.callback([s, &status] {
+    auto& o = s->options;
+    o.collectives = each(s->collectives, parse_collective);
+    o.transports = transports_from(s->transports);
+    if (!s->ranks.empty()) o.ranks = each(s->ranks, ranks_from);
+    o.pin = !s->no_pin;
+    status = tune(o);
+  });
+}
+
 void add_schedule(CLI::App& command, int& status) {
   auto& app = *command.add_subcommand("schedule", "Show what an algorithm makes every rank do, round by round");
   auto const o = std::make_shared<schedule_options>();
@@ -232,6 +263,7 @@ int run_command(int argc, char** argv) {
   app.footer("Start with 'rondo doctor', then 'rondo compare --quick'. 'rondo perf --help' explains one command.");
   add_perf(app, status);
   add_compare(app, status);
+  add_tune(app, status);
   app.add_subcommand("doctor",
                      "What this machine offers, what rondo would choose and why, and how to mend what is wrong")
       ->callback([&status] { status = doctor(); });

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <fmt/format.h>
 #include <fstream>
@@ -215,35 +216,15 @@ compare_options completed(compare_options o) {
 
 }  // namespace
 
-int compare(compare_options const& given) {
-  auto const o = completed(given);
-  if (launched_as_rank())
-    throw usage_error("rondo compare starts its own ranks: run it without a launcher, or use rondo perf.");
-  if (o.what == collective::barrier)
-    throw usage_error("A barrier has no sizes to compare: use rondo perf --collective barrier.");
-  for (int const ranks : o.ranks)
-    for (auto const& transport : o.transports) algorithms_of(o.algorithms, o.what, ranks, transport);
-  sizes_in(o.sizes);
-  gradient_buckets(o);
-
+contests hold_contests(compare_options const& o, panel_printer const& print) {
+  contests all;
   auto const start = clock::now();
-  auto const m = this_machine();
-  fmt::print("{} on {}\n", to_string(o.what), describe(m));
-  report_facts facts{describe(m),
-                     now(),
-                     fmt::format("{}.{}.{}", RONDO_VERSION_MAJOR, RONDO_VERSION_MINOR, RONDO_VERSION_PATCH),
-                     command_of(o),
-                     0,
-                     static_cast<int>(m.allowed_cores.size()),
-                     {}};
   auto worlds_left = static_cast<double>(o.ranks.size() * o.transports.size());
-  std::vector<row> rows;
   progress_line progress;
-  bool all_ran = true;
   for (auto const& transport : o.transports)
     for (int const ranks : o.ranks) {
       double const flag_ns = flag_round_trip_ns();
-      facts.flag_round_trips_ns.push_back(flag_ns);
+      all.flag_round_trips_ns.push_back(flag_ns);
       bool const with_models = ranks == o.ranks.front();
       double const time_left = o.minutes * 60 - seconds_since(start);
       double const each_s = std::max(time_left / worlds_left--, 2.0);
@@ -262,18 +243,62 @@ int compare(compare_options const& given) {
       } catch (world_error const& e) {
         progress.clear();
         fmt::print(stderr, "rondo: {}\n", e.what());
-        all_ran = false;
+        all.all_ran = false;
       }
       progress.clear();
       for (auto const& p : panels_of(found)) print(p, flag_ns);
       std::fflush(stdout);
-      rows.insert(rows.end(), found.begin(), found.end());
+      all.rows.insert(all.rows.end(), found.begin(), found.end());
     }
+  return all;
+}
+
+std::string who_chooses() {
+  char const* const path = std::getenv("RONDO_POLICY");
+  return path && *path ? fmt::format("the policy {} (RONDO_POLICY)", path) : "the built-in model";
+}
+
+std::string describe_regret(std::vector<row> const& rows, std::string const& who) {
+  auto const panels = panels_of(rows);
+  auto const all = regrets_of(panels);
+  if (all.count == 0) return "No regret of the automatic choice: fewer than two algorithms were measured.";
+  auto const& worst = *all.worst_contest;
+  return fmt::format(
+      "Regret of the choice by {}, over {} sizes x ranks x transports: {:.1f} % geometric mean, {:.0f} % at worst "
+      "({}, {} ranks, {}: {} instead of {}).",
+      who, all.count, 100 * (all.mean - 1), 100 * (all.worst - 1), all.worst_panel->transport, all.worst_panel->ranks,
+      format_bytes(worst.bytes), worst.automatic->chosen, worst.best()->algorithm);
+}
+
+int compare(compare_options const& given) {
+  auto const o = completed(given);
+  if (launched_as_rank())
+    throw usage_error("rondo compare starts its own ranks: run it without a launcher, or use rondo perf.");
+  if (o.what == collective::barrier)
+    throw usage_error("A barrier has no sizes to compare: use rondo perf --collective barrier.");
+  for (int const ranks : o.ranks)
+    for (auto const& transport : o.transports) algorithms_of(o.algorithms, o.what, ranks, transport);
+  sizes_in(o.sizes);
+  gradient_buckets(o);
+
+  auto const start = clock::now();
+  auto const m = this_machine();
+  fmt::print("{} on {}\nautomatic: {}\n", to_string(o.what), describe(m), who_chooses());
+  report_facts facts{describe(m),
+                     now(),
+                     fmt::format("{}.{}.{}", RONDO_VERSION_MAJOR, RONDO_VERSION_MINOR, RONDO_VERSION_PATCH),
+                     command_of(o),
+                     0,
+                     static_cast<int>(m.allowed_cores.size()),
+                     {}};
+  auto const [rows, flags, all_ran] = hold_contests(o, print);
+  facts.flag_round_trips_ns = flags;
   print_models(rows);
   facts.seconds = seconds_since(start);
 
   auto const verdict = judge(rows);
-  fmt::print("\n{} results, {} checked: {} elements out of bounds, {} with different bits across ranks. {:.0f} s.\n",
+  fmt::print("\n{}\n", describe_regret(rows, who_chooses()));
+  fmt::print("{} results, {} checked: {} elements out of bounds, {} with different bits across ranks. {:.0f} s.\n",
              verdict.rows, verdict.checked, verdict.wrong, verdict.unequal, facts.seconds);
   if (!o.json.empty()) write_json(o.json, rows);
   std::ofstream page(o.report);

@@ -1,14 +1,21 @@
 #include "doctor.hpp"
 
+#include "compare.hpp"
 #include "findings.hpp"
 #include "limit.hpp"
 #include "machine.hpp"
 #include "text.hpp"
+#include <rondo/explain.hpp>
+#include <rondo/policy.hpp>
 #include <rondo/select.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fmt/format.h>
+#include <memory>
+#include <string_view>
 #include <unistd.h>
 
 namespace rondo::bench {
@@ -46,6 +53,11 @@ void look_at_launcher(findings& found) {
     found.ok("environment", seen);
 }
 
+std::shared_ptr<policy const> policy_of_environment() {
+  char const* const path = std::getenv("RONDO_POLICY");
+  return path && *path ? std::make_shared<policy const>(policy::load(path)) : nullptr;
+}
+
 void print_choices(machine const& m, bool shared_memory) {
   fmt::print("\nWhat rondo would choose\n");
   fmt::print("  ranks that are threads of one process : in_process (they share memory already)\n");
@@ -53,22 +65,32 @@ void print_choices(machine const& m, bool shared_memory) {
              shared_memory ? "shm (twice to ten times as fast as TCP over loopback)"
                            : "tcp, because shared memory does not work here");
   fmt::print("  ranks on several hosts                : tcp, over the interfaces marked 'used' above\n");
-  for (int const ranks : {2, 4, 8}) {
-    std::string text;
-    algorithm last = algorithm::custom;
-    for (std::size_t bytes = 8; bytes <= std::size_t{1} << 30; bytes *= 2) {
-      auto const now = select({collective::all_reduce, bytes, ranks});
-      if (now == last) continue;
-      text += text.empty() ? std::string(to_string(now))
-                           : fmt::format(", {} above {}", to_string(now), format_bytes(bytes / 2));
-      last = now;
+  auto const measured = policy_of_environment();
+  auto const explain_to = [&](situation s, std::string_view transport) {
+    auto const text = explain(s, transport, measured.get());
+    for (std::size_t at = 0; at < text.size();) {
+      auto const end = std::min(text.find('\n', at), text.size());
+      fmt::print("  {}\n", text.substr(at, end - at));
+      at = end + 1;
     }
-    fmt::print("  all_reduce over {} ranks               : {}{}\n", ranks, text,
-               static_cast<std::size_t>(ranks) > m.allowed_cores.size() ? " (more ranks than cores: they take turns)"
-                                                                        : "");
-  }
-  fmt::print("  The reason: few rounds where latency counts, few bytes where bandwidth does. 'rondo compare' measures "
-             "it here.\n");
+  };
+  fmt::print("\nWhich algorithm, by {}\n", who_chooses());
+  if (shared_memory)
+    explain_to({.collective = collective::all_reduce,
+                .bytes = 1 << 20,
+                .ranks = 2,
+                .shared_memory = true,
+                .link = link::shared_memory},
+               "shm");
+  for (int const ranks : {2, 8})
+    for (std::size_t const bytes : {std::size_t{1} << 10, std::size_t{25} << 20})
+      explain_to({.collective = collective::all_reduce,
+                  .bytes = bytes,
+                  .ranks = ranks,
+                  .turns = static_cast<std::size_t>(ranks) > m.allowed_cores.size(),
+                  .link = link::tcp},
+                 "tcp");
+  fmt::print("  'rondo tune' measures it here, 'rondo compare' shows what the choice is worth.\n");
 }
 
 }  // namespace

@@ -178,6 +178,8 @@ row measurement::finish() {
     r.bytes += p.elements.total * size_of(job_.what.type);
     r.count += p.elements.count;
   }
+  if (job_.what.how == algorithm::automatic && pieces_.size() == 1)
+    r.chosen = std::string(to_string(chosen(me.communicator, job_.what.what, r.bytes)));
   r.in_place = job_.in_place;
   r.buffers = static_cast<int>(pieces_.size());
   r.iterations = static_cast<int>(times_.size());

@@ -189,21 +189,13 @@ class page {
 
   template <class Item>
   void regrets(Item const& item) {
-    std::vector<double> regrets;
-    contest const* worst = nullptr;
-    panel const* where = nullptr;
-    for (auto const& p : panels_)
-      for (auto const& c : p.contests)
-        if (std::isfinite(c.regret())) {
-          regrets.push_back(std::max(1.0, c.regret()));
-          if (worst == nullptr || c.regret() > worst->regret()) worst = &c, where = &p;
-        }
-    if (regrets.empty()) return;
+    auto const all = regrets_of(panels_);
+    if (all.count == 0) return;
     item(fmt::format("You need not choose: rondo's own choice is on average {:.0f} % slower than the best algorithm of "
                      "each size, at "
                      "worst {:.0f} % ({}, {}).",
-                     100 * (geometric_mean(regrets) - 1), 100 * (worst->regret() - 1), format_bytes(worst->bytes),
-                     escaped(title_of(*where))));
+                     100 * (all.mean - 1), 100 * (all.worst - 1), format_bytes(all.worst_contest->bytes),
+                     escaped(title_of(*all.worst_panel))));
   }
 
   template <class Item>

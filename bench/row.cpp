@@ -16,6 +16,7 @@ void for_columns(Row& r, Visitor&& visit) {
   visit("transport", r.transport);
   visit("ranks", r.ranks);
   visit("algorithm", r.algorithm);
+  visit("chosen", r.chosen);
   visit("collective", r.collective);
   visit("type", r.type);
   visit("op", r.op);

@@ -15,6 +15,7 @@ struct row {
   std::string transport;
   int ranks = 0;
   std::string algorithm;
+  std::string chosen;  ///< automatic: the algorithm that it took; else empty
   std::string collective;
   std::string type;
   std::string op;  ///< "none" for collectives that only move data

@@ -11,6 +11,7 @@
 #include <rondo/collectives/reduce_scatter.hpp>
 #include <rondo/collectives/scatter.hpp>
 #include <rondo/collectives/send_receive.hpp>
+#include <rondo/explain.hpp>
 #include <rondo/group.hpp>
 #include <rondo/options.hpp>
 #include <rondo/reconnect.hpp>
@@ -234,17 +235,33 @@ class communicator {
 
   /// The algorithm that a call without a choice of its own would take.
   algorithm chosen(collective c, std::size_t bytes) const noexcept {
-    return select({.collective = c,
-                   .bytes = bytes,
-                   .ranks = size(),
-                   .ordered = calls_.options().ordered,
-                   .shared_memory = offers(algorithm::direct, c)});
+    return calls_.automatic_choices().of(plain_call(c, bytes));
+  }
+
+  /// The same and the reasons for it, in two or three lines: the line of the policy with its figures, or the terms of
+  /// the model with the three best. For people; the wording may change.
+  std::string explain(collective c, std::size_t bytes) const {
+    auto const& known = calls_.automatic_choices();
+    auto const& boards = calls_.shared();
+    return rondo::explain(plain_call(c, bytes), known.transport(), known.measured().get(),
+                          boards ? boards.slot_bytes() : 0);
   }
 
   /// Does the algorithm offer the collective here? As supports(), and a direct all_reduce where ranks share memory.
   bool offers(algorithm a, collective c) const noexcept { return supports(a, c, size(), calls_.around().boards); }
 
  private:
+  /// A call that brings no options and whose operation, if it has one, commutes.
+  situation plain_call(collective c, std::size_t bytes) const noexcept {
+    return {.collective = c,
+            .bytes = bytes,
+            .ranks = size(),
+            .ordered = calls_.options().ordered,
+            .shared_memory = c == collective::all_reduce && offers(algorithm::direct, c),
+            .turns = calls_.around().turns,
+            .link = link_of(calls_.automatic_choices().transport())};
+  }
+
   template <class R>
   static std::span<element_of<R> const> read(R& r) noexcept {
     return std::span(r);

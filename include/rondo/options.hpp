@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <concepts>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -13,9 +14,15 @@ namespace rondo::inline v0 {
 
 using namespace std::chrono_literals;
 
+class policy;
+
 struct communicator_options {
   std::chrono::milliseconds deadline = 5min;  ///< of every call that does not bring its own
   bool ordered = false;                       ///< for every call, see call_options
+
+  /// Measured choices of algorithms, the same on all ranks (rondo/policy.hpp). Null: those in the file that the
+  /// environment variable RONDO_POLICY names, read by the constructor, else none.
+  std::shared_ptr<rondo::policy const> policy{};
 };
 
 struct call_options {
@@ -28,7 +35,7 @@ struct call_options {
   rondo::algorithm algorithm = rondo::algorithm::automatic;
 };
 
-/// Leaves the choice of the algorithm to the call's options, and these to `select`.
+/// Leaves the choice of the algorithm to the call's options, and these to the policy, or `select`.
 struct automatic {};
 
 namespace detail {

@@ -1,11 +1,58 @@
 #pragma once
 
 #include <rondo/algorithm.hpp>
+#include <rondo/schedule/terms.hpp>
 
+#include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string_view>
 
 namespace rondo::inline v0 {
+
+/// What messages of a call travel through, as far as the choice of an algorithm goes.
+enum class link : std::uint8_t {
+  shared_memory,  ///< streams in memory of one host: shm, in_process
+  tcp,
+  other  ///< a network of its own, such as a user's transport
+};
+
+/// The kind of link of a transport with that name.
+constexpr link link_of(std::string_view transport) noexcept {
+  if (transport == "shm" || transport == "in_process") return link::shared_memory;
+  return transport == "tcp" ? link::tcp : link::other;
+}
+
+/// Constants of a kind of link: those of Hockney's model, and two that decide among algorithms that are alike in it.
+struct link_constants {
+  std::uint64_t alpha;  ///< nanoseconds of a message that waits for the one before
+  std::uint64_t gap;    ///< nanoseconds of one that does not
+  std::uint64_t beta;   ///< picoseconds of a byte on the way
+  std::uint64_t gamma;  ///< picoseconds of a byte folded
+};
+
+/// Measured by `rondo compare --transport shm,tcp` with --ranks 2 --collective all_gather (alpha, beta), reduce_scatter
+/// (gamma), and with --ranks 3,4 (what taking turns adds), on a virtual machine with 2 cores of an AMD EPYC (Zen 4),
+/// Linux 6.18, over loopback; gap is a third of alpha. `other` is 100 Gbit/s Ethernet by its data sheet, with the
+/// latency of its TCP. `turns`: there are more ranks than cores, and a message costs a change of processes.
+constexpr link_constants constants_of(link l, bool turns = false) noexcept {
+  link_constants c{.alpha = 25000, .gap = 2000, .beta = 85, .gamma = 100};
+  if (l == link::shared_memory) c = {.alpha = 500, .gap = 170, .beta = 300, .gamma = 200};
+  if (l == link::tcp) c = {.alpha = 9000, .gap = 3000, .beta = 700, .gamma = 350};
+  if (turns) {
+    c.alpha += 45000;
+    c.gap += 15000;
+  }
+  return c;
+}
+
+/// Per cent: what a byte costs because it crosses others on its way. Measured as above with --ranks 3,4,8: halving over
+/// ring took 1.1 to 1.4 times as long; a direct exchange is level with it, and last by what it asks of a receiver.
+constexpr std::uint64_t crossing(paths p) noexcept {
+  return p == paths::pairs ? 125 : p == paths::everybody ? 103 : 100;
+}
 
 /// What the choice of an algorithm depends on.
 struct situation {
@@ -15,29 +62,59 @@ struct situation {
   bool keep_order = false;     ///< the operation does not commute
   bool ordered = false;        ///< every element must have the canonical summation tree
   bool shared_memory = false;  ///< the ranks share memory that the call can go through
+  bool turns = false;          ///< there are more ranks than cores
+  rondo::link link = rondo::link::other;
 };
 
-/// The algorithm for a call, from a few sizes at which the winner changes on one host (see
-/// docs/explanation/selection.md).
+/// May the algorithm do the call?
+constexpr bool admits(situation const& s, terms const& t) noexcept {
+  return t.offered && (t.keeps_order || !s.keep_order) && (t.ordered || !s.ordered);
+}
+constexpr bool admits(situation const& s, algorithm a) noexcept {
+  if (a == algorithm::direct && s.collective == collective::all_reduce) return s.shared_memory;
+  return admits(s, terms_of(a, s.collective, s.ranks, s.bytes));
+}
+
+/// Picoseconds that the terms take over the link, by the model.
+constexpr std::uint64_t predicted(terms const& t, link_constants const& c) noexcept {
+  return (t.rounds * c.alpha + t.more * c.gap) * 1000 + t.sent / 100 * c.beta * crossing(t.paths) +
+         t.sent % 100 * c.beta + t.folded * c.gamma;
+}
+
+/// The algorithms with a schedule; of those that are level the first is chosen.
+inline constexpr std::array scheduled_algorithms{algorithm::recursive_doubling,
+                                                 algorithm::recursive_halving,
+                                                 algorithm::ordered_halving,
+                                                 algorithm::direct,
+                                                 algorithm::ring,
+                                                 algorithm::binomial,
+                                                 algorithm::mixed_radix,
+                                                 algorithm::bidirectional_ring,
+                                                 algorithm::tree,
+                                                 algorithm::double_tree,
+                                                 algorithm::hierarchical};
+
+/// The size by which the model chooses for a buffer: the power of two below, so that a few choices serve all sizes.
+constexpr std::size_t size_class(std::size_t bytes) noexcept { return std::bit_floor(bytes); }
+
+/// The algorithm for a call: direct for an all_reduce through shared memory, else the fastest by the model, for the
+/// class of its size, of those that the call admits. A pure function of values that all ranks share, in whole numbers,
+/// so that all choose alike.
 constexpr algorithm select(situation const& s) noexcept {
-  constexpr std::size_t KiB = 1024;
-  bool const power_of_two = std::has_single_bit(static_cast<unsigned>(s.ranks));
-  switch (s.collective) {
-    case collective::all_reduce:
-      if (s.shared_memory) return algorithm::direct;
-      if (s.bytes <= 16 * KiB) return algorithm::recursive_doubling;
-      if (s.keep_order || s.ordered) return power_of_two ? algorithm::ordered_halving : algorithm::binomial;
-      return s.bytes <= 512 * KiB && s.ranks > 2 ? algorithm::recursive_halving : algorithm::ring;
-    case collective::reduce_scatter:
-      if (s.keep_order || s.ordered) return algorithm::recursive_doubling;
-      return s.bytes <= 512 * KiB ? algorithm::recursive_halving : algorithm::ring;
-    case collective::all_gather: return s.bytes <= 512 * KiB ? algorithm::recursive_doubling : algorithm::ring;
-    case collective::broadcast: return s.bytes <= 64 * KiB ? algorithm::binomial : algorithm::ring;
-    case collective::reduce:
-      return s.bytes <= 64 * KiB || s.keep_order || s.ordered ? algorithm::binomial : algorithm::ring;
-    case collective::barrier: return algorithm::recursive_doubling;
-    default: return algorithm::direct;
+  if (s.shared_memory && s.collective == collective::all_reduce) return algorithm::direct;
+  link_constants const constants = constants_of(s.link, s.turns);
+  algorithm best = algorithm::direct;
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (algorithm const a : scheduled_algorithms) {
+    terms const t = terms_of(a, s.collective, s.ranks, size_class(s.bytes));
+    if (!admits(s, t)) continue;
+    std::uint64_t const time = predicted(t, constants);
+    if (time < least) {
+      least = time;
+      best = a;
+    }
   }
+  return best;
 }
 
 }  // namespace rondo::inline v0

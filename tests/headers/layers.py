@@ -8,16 +8,16 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import checks
 
-# From the bottom up. A header belongs to the first entry that matches the start of its name after rondo/, and may
-# include its own layer and those below. A header in detail/ lies where what it includes puts it.
+# From the bottom up. A header belongs to the entry with the longest start of its name after rondo/, and may include its
+# own layer and those below. A header in detail/ lies where what it includes puts it.
 layers = [
     ("base", "config version types algorithm element float16 bfloat16 float8 error wait options"),
-    ("concepts", "transport. memory device reduce_op schedule. group fingerprint reconnect"),
+    ("concepts", "transport. memory registered_ device reduce_op schedule. group fingerprint reconnect"),
     ("diagnostics", "diagnostics/"),
     ("algorithms", "ops fold schedule/ direct/"),
     ("run", "run/"),
-    ("select", "select policy"),
-    ("communicator", "communicator collectives/ work"),
+    ("select", "select policy explain run/choices"),
+    ("communicator", "communicator collectives/ work run/dispatcher"),
     ("training", "gradient/ async/ pipeline/"),
     ("adapters", "adapters/"),
     ("umbrella", "rondo."),
@@ -58,8 +58,8 @@ class tree:
         local = name.removeprefix("rondo/")
         if local.startswith("detail/"):
             return max((self.layer(it) or 0 for it in self.includes[name] if it in self.includes), default=0)
-        return next((number for number, (_, starts) in enumerate(layers)
-                     if any(local.startswith(start) for start in starts.split())), None)
+        return max(((len(start), number) for number, (_, starts) in enumerate(layers) for start in starts.split()
+                    if local.startswith(start)), default=(0, None))[1]
 
     def look(self, name):
         """What is wrong with the includes of one header."""

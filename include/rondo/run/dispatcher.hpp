@@ -7,6 +7,7 @@
 #include <rondo/group.hpp>
 #include <rondo/memory.hpp>
 #include <rondo/options.hpp>
+#include <rondo/run/choices.hpp>
 #include <rondo/run/engine.hpp>
 #include <rondo/run/families.hpp>
 #include <rondo/run/one_shot.hpp>
@@ -39,13 +40,16 @@ class dispatcher {
  public:
   /// Every rank of the group must construct one; blocks until all have.
   dispatcher(std::shared_ptr<group> g, X transport, communicator_options const& options)
-      : group_(std::move(g)), options_(options),
-        around_(survey(*group_, has_board(transport), group::clock::now() + options.deadline)),
+      : group_(std::move(g)), options_(completed(*group_, options)),
+        around_(survey(*group_, has_board(transport), options_.policy ? options_.policy->digest() : 0,
+                       group::clock::now() + options.deadline)),
+        choices_(group_->size(), around_.turns, transport_name(transport), options_.policy),
         engine_(std::make_shared<engine<X>>(group_, std::move(transport), around_.crowded, around_.boards)) {}
 
   group& ranks() const noexcept { return *group_; }
   communicator_options const& options() const noexcept { return options_; }
   surroundings const& around() const noexcept { return around_; }
+  choices const& automatic_choices() const noexcept { return choices_; }
   X const& transport() const noexcept { return engine_->transport(); }
   boards const& shared() const noexcept { return engine_->shared(); }
 
@@ -71,6 +75,12 @@ class dispatcher {
 
  private:
   static constexpr std::chrono::milliseconds longest_deadline = std::chrono::hours(24 * 365);  // the clock ends later
+
+  /// With the policy of the environment, so that communicators made from this one have the same.
+  static communicator_options completed(group& g, communicator_options options) {
+    options.policy = policy_or_environment(g, std::move(options.policy));
+    return options;
+  }
 
   static bool has_board(X const& transport) {
     if constexpr (addressable<X>) return !transport.board(0).empty();
@@ -144,9 +154,10 @@ class dispatcher {
                                          receives ? group_->rank() : go.uses.to});
     } else if constexpr (std::is_same_v<Algorithm, automatic>) {
       bool const shared = offers_boards<Request>();
-      algorithm const a = options.algorithm != algorithm::automatic
-                              ? options.algorithm
-                              : select({Request::kind, request.bytes(), ranks, Request::keeps_order, ordered, shared});
+      algorithm const a =
+          options.algorithm != algorithm::automatic
+              ? options.algorithm
+              : choices_.of({Request::kind, request.bytes(), ranks, Request::keeps_order, ordered, shared});
       if (a == algorithm::direct && shared) return go_over_boards(request, j, go);
       with_schedule<Request::kind>(a, around_.shape, request.root(),
                                    [&](auto const& s) { go_by(go.keep(s), a, j, preparation, go); });
@@ -197,6 +208,7 @@ class dispatcher {
   std::shared_ptr<group> group_;
   communicator_options options_;
   surroundings around_;
+  choices choices_;
   std::shared_ptr<engine<X>> engine_;
 };
 

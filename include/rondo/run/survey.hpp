@@ -1,14 +1,17 @@
 #pragma once
 
+#include <rondo/error.hpp>
 #include <rondo/group.hpp>
 #include <rondo/run/families.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <sched.h>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -18,6 +21,7 @@ namespace rondo::inline v0::run {
 struct surroundings {
   world_shape shape;
   bool crowded = false;  ///< more ranks than cores want to run where this one does
+  bool turns = false;    ///< the same for rank 0, and so alike on all ranks
   bool boards = false;   ///< all ranks share memory that calls can go through
 };
 
@@ -26,10 +30,12 @@ struct whereabouts {
   std::array<char, 40> host{};  ///< what the kernel of a host calls this boot of it
   cpu_set_t cores{};            ///< that the rank may use
   bool board = false;           ///< its transport has memory that its ranks share
+  std::uint64_t policy = 0;     ///< digest of its measured choices
 
-  static whereabouts here(bool board) {
+  static whereabouts here(bool board, std::uint64_t policy) {
     whereabouts me;
     me.board = board;
+    me.policy = policy;
     std::ifstream("/proc/sys/kernel/random/boot_id").read(me.host.data(), me.host.size() - 1);
     ::sched_getaffinity(0, sizeof me.cores, &me.cores);
     return me;
@@ -52,22 +58,38 @@ inline bool crowded(whereabouts const& me, std::vector<whereabouts> const& all) 
   return ranks > CPU_COUNT(&cores);
 }
 
-/// `board` says that this rank's transport has one. Every rank of the group must call; blocks until all have.
-inline surroundings survey(group& g, bool board, group::clock::time_point deadline) {
+/// Ranks that choose by different measurements would call past each other sooner or later.
+inline void check_policies(std::vector<whereabouts> const& all) {
+  for (std::size_t q = 1; q < all.size(); ++q)
+    if (all[q].policy != all[0].policy)
+      throw connect_error("rank " + std::to_string(q) + " has " +
+                              (all[q].policy == 0   ? "no policy, but rank 0 has one"
+                               : all[0].policy == 0 ? "a policy, but rank 0 has none"
+                                                    : "another policy than rank 0") +
+                              ": give all ranks the same, by communicator_options::policy or RONDO_POLICY, or none",
+                          static_cast<rank_t>(q));
+}
+
+/// `board` says that this rank's transport has one, `policy` is the digest of its measured choices. Every rank of the
+/// group must call; blocks until all have. Throws connect_error, on all ranks, if the policies differ.
+inline surroundings survey(group& g, bool board, std::uint64_t policy, group::clock::time_point deadline) {
   surroundings found{{g.size(), {}}};
   if (g.size() == 1) {
     found.shape.hosts = {1};
     return found;
   }
-  auto const me = whereabouts::here(board);
+  auto const me = whereabouts::here(board, policy);
   std::vector<whereabouts> all(static_cast<std::size_t>(g.size()));
   auto const blobs = g.exchange({reinterpret_cast<char const*>(&me), sizeof me}, deadline);
   for (std::size_t q = 0; q < all.size(); ++q)
     std::memcpy(&all[q], blobs[q].data(), std::min(blobs[q].size(), sizeof me));
+  check_policies(all);
   found.boards = std::all_of(all.begin(), all.end(), [](whereabouts const& w) { return w.board; });
   found.crowded = crowded(me, all);
+  found.turns = crowded(all.front(), all);
   std::vector<std::array<char, 40>> seen;
-  for (auto const& [h, cores, has_board] : all) {
+  for (auto const& rank : all) {
+    auto const& h = rank.host;
     if (!seen.empty() && seen.back() == h) {
       ++found.shape.hosts.back();
     } else if (std::find(seen.begin(), seen.end(), h) == seen.end()) {

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <rondo/algorithm.hpp>
+#include <rondo/error.hpp>
+#include <rondo/group.hpp>
+#include <rondo/policy.hpp>
+#include <rondo/select.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace rondo::inline v0::run {
+
+/// The name of a transport, or an empty text if it has none.
+template <class X>
+std::string_view transport_name(X const& x) noexcept {
+  if constexpr (requires { std::string_view(x.name()); })
+    return x.name();
+  else if constexpr (requires { std::string_view(X::name); })
+    return X::name;
+  return {};
+}
+
+/// The policy given, else the one that RONDO_POLICY names, else none. What is wrong with the file becomes the verdict
+/// of all ranks: the others would wait for this one.
+inline std::shared_ptr<policy const> policy_or_environment(group& g, std::shared_ptr<policy const> given) {
+  char const* const path = given ? nullptr : std::getenv("RONDO_POLICY");
+  if (!path || !*path) return given;
+  try {
+    return std::make_shared<policy const>(policy::load(path));
+  } catch (error const& e) {
+    constexpr std::string_view prefix = "rondo: ";
+    g.report({failure::kind::other, g.rank(), std::string(e.what() + prefix.size())});
+    throw;
+  }
+}
+
+/// What `automatic` means to the calls of one communicator: the lines of its policy, else what select() says, which is
+/// asked once for each class of sizes, because asking costs more than a small message.
+class choices {
+ public:
+  choices(int ranks, bool turns, std::string_view transport, std::shared_ptr<policy const> measured)
+      : transport_(transport), policy_(std::move(measured)) {
+    for (std::size_t c = 1; c < collectives; ++c) {
+      auto const what = static_cast<collective>(c);
+      if (policy_) lines_[c] = policy_->lines_for(what, transport, ranks);
+      for (std::size_t mode = 0; mode < (reduces(what) ? modes : 1); ++mode)
+        for (std::size_t k = 0; k < classes; ++k)
+          table_[c][mode][k] = select({.collective = what,
+                                       .bytes = k > 0 ? std::size_t{1} << (k - 1) : 0,
+                                       .ranks = ranks,
+                                       .keep_order = (mode & 1) != 0,
+                                       .ordered = (mode & 2) != 0,
+                                       .turns = turns,
+                                       .link = link_of(transport)});
+    }
+  }
+
+  std::string const& transport() const noexcept { return transport_; }
+  std::shared_ptr<policy const> const& measured() const noexcept { return policy_; }
+
+  algorithm of(situation const& s) const noexcept {
+    auto const what = static_cast<std::size_t>(s.collective);
+    if (!lines_[what].empty())
+      if (auto const* const l = line_for(lines_[what], s.bytes); l && admits(s, l->algorithm)) return l->algorithm;
+    if (s.shared_memory && s.collective == collective::all_reduce) return algorithm::direct;
+    std::size_t const mode = reduces(s.collective) ? std::size_t{s.keep_order} + 2 * std::size_t{s.ordered} : 0;
+    return table_[what][mode][std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(s.bytes)), classes - 1)];
+  }
+
+ private:
+  static constexpr std::size_t collectives = static_cast<std::size_t>(collective::send_receive);
+  static constexpr std::size_t modes = 4;     // keep_order and ordered
+  static constexpr std::size_t classes = 41;  // of sizes; beyond 2^39 bytes nothing changes
+
+  static constexpr bool reduces(collective c) noexcept {
+    return c == collective::all_reduce || c == collective::reduce_scatter || c == collective::reduce;
+  }
+
+  std::string transport_;
+  std::shared_ptr<policy const> policy_;
+  std::array<std::span<policy::line const>, collectives> lines_{};
+  std::array<std::array<std::array<algorithm, classes>, modes>, collectives> table_{};
+};
+
+}  // namespace rondo::inline v0::run

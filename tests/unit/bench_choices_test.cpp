@@ -1,0 +1,98 @@
+#include "analysis.hpp"
+#include "choices.hpp"
+
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+namespace rondo::bench {
+namespace {
+
+row timed(std::string algorithm, std::size_t bytes, double us, std::string collective = "all_reduce", int ranks = 4) {
+  row r;
+  r.transport = "tcp";
+  r.ranks = ranks;
+  r.algorithm = std::move(algorithm);
+  r.collective = std::move(collective);
+  r.bytes = bytes;
+  r.min_us = r.p50_us = us;
+  return r;
+}
+
+TEST(choices, the_fastest_gets_the_line_and_the_next_is_named) {
+  auto const lines = lines_of(std::vector{timed("ring", 64, 30), timed("tree", 64, 10), timed("binomial", 64, 20)}, 8);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(to_string(lines[0]), "all_reduce tcp 4 64 * tree 10.0 binomial 20.0");
+}
+
+TEST(choices, a_line_ends_halfway_to_the_next_size) {
+  auto const lines = lines_of(std::vector{timed("ring", 64, 1), timed("ring", 1024, 1), timed("ring", 4096, 1)}, 8);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0].up_to, 256U);
+  EXPECT_EQ(lines[1].up_to, 2048U);
+  EXPECT_EQ(lines[2].up_to, policy::any_size);
+}
+
+TEST(choices, what_is_level_goes_to_the_built_in_choice_and_then_to_the_smaller_size) {
+  policy::line small;
+  small.collective = collective::all_reduce;
+  small.transport = "tcp";
+  small.ranks = 4;
+  small.bytes = 64;
+  ASSERT_EQ(built_in_choice(small, 8), algorithm::recursive_doubling);
+  auto const lines =
+      lines_of(std::vector{timed("recursive_doubling", 64, 10.4), timed("tree", 64, 10),      // level
+                           timed("recursive_doubling", 512, 12), timed("tree", 512, 10),      // not level
+                           timed("recursive_doubling", 1024, 12), timed("tree", 1024, 10.4),  // the neighbour's
+                           timed("binomial", 1024, 10), timed("tree", 4096, 13),              // another wins
+                           timed("binomial", 4096, 10), timed("recursive_doubling", 4096, 14)},
+               8);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[0].algorithm, algorithm::recursive_doubling);
+  EXPECT_EQ(lines[0].runner_up, algorithm::tree);
+  EXPECT_EQ(lines[1].algorithm, algorithm::tree);
+  EXPECT_EQ(lines[2].algorithm, algorithm::tree);
+  EXPECT_EQ(lines[3].algorithm, algorithm::binomial);
+}
+
+TEST(choices, a_median_that_is_better_by_luck_changes_nothing) {
+  std::vector rows{timed("recursive_doubling", 64, 20), timed("tree", 64, 10), timed("binomial", 64, 12)};
+  rows[0].min_us = 9.5;
+  EXPECT_EQ(lines_of(rows, 8)[0].algorithm, algorithm::recursive_doubling);
+  rows[2].min_us = 9;
+  EXPECT_EQ(lines_of(rows, 8)[0].algorithm, algorithm::binomial);
+}
+
+TEST(choices, collectives_and_ranks_have_lines_of_their_own_and_automatic_none) {
+  std::vector const rows{timed("ring", 64, 1), timed("ring", 64, 1, "reduce"), timed("automatic", 64, 0.5),
+                         timed("ring", 64, 1, "reduce", 2)};
+  auto const lines = lines_of(rows, 8);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[1].collective, collective::reduce);
+  EXPECT_EQ(lines[2].ranks, 2);
+}
+
+TEST(choices, changes_name_what_the_model_would_have_taken) {
+  std::vector const rows{timed("recursive_doubling", 64, 20), timed("tree", 64, 10), timed("ring", 64 << 20, 1)};
+  auto const changes = changes_in(lines_of(rows, 8), rows, 8);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0], "all_reduce over tcp, 4 ranks: 64 B tree instead of recursive_doubling (2.00x)");
+}
+
+TEST(regret, counts_the_row_of_the_chosen_algorithm) {
+  std::vector rows{timed("ring", 64, 10), timed("tree", 64, 12), timed("automatic", 64, 50)};
+  rows[2].chosen = "tree";
+  rows.push_back(timed("ring", 512, 10));
+  rows.push_back(timed("automatic", 512, 15));
+  auto const panels = panels_of(rows);
+  EXPECT_DOUBLE_EQ(panels[0].contests[0].regret(), 1.2);
+  auto const all = regrets_of(panels);
+  EXPECT_EQ(all.count, 2U);
+  EXPECT_NEAR(all.mean, 1.3416, 1e-3);
+  EXPECT_DOUBLE_EQ(all.worst, 1.5);
+  EXPECT_EQ(all.worst_contest->bytes, 512U);
+  EXPECT_EQ(regrets_of({}).count, 0U);
+}
+
+}  // namespace
+}  // namespace rondo::bench
