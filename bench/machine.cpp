@@ -56,7 +56,7 @@ machine this_machine() {
   }
   m.cpu = value_in("/proc/cpuinfo", "model name");
   if (m.cpu.empty()) m.cpu = value_in("/proc/cpuinfo", "CPU part");
-  if ((" " + value_in("/proc/cpuinfo", "flags") + " ").find(" hypervisor ") != std::string::npos) {
+  if (fmt::format(" {} ", value_in("/proc/cpuinfo", "flags")).find(" hypervisor ") != std::string::npos) {
     m.hypervisor = first_line("/sys/class/dmi/id/sys_vendor");
     if (m.hypervisor.empty()) m.hypervisor = "virtual machine";
   }
