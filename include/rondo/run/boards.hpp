@@ -5,6 +5,7 @@
 #include <rondo/memory.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -67,6 +68,12 @@ class boards {
   std::byte* contribution(rank_t owner, rank_t q, std::uint64_t w) const noexcept { return slice(owner, q, w % depth); }
   std::byte* outcome(rank_t owner, rank_t q, std::uint64_t w) const noexcept {
     return slice(owner, q, depth + w % depth);
+  }
+
+  /// Tells all ranks that windows up to number `end` are free, though no call went through them.
+  void free_windows(std::uint64_t end) const noexcept {
+    for (rank_t q = 0; q < size(); ++q)
+      if (q != rank_) to(q).flags[static_cast<std::size_t>(signal::credit)].store(end, std::memory_order_release);
   }
 
   std::shared_ptr<registered_memory> const& registered() const noexcept { return registered_; }

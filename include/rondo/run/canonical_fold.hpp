@@ -14,35 +14,34 @@ namespace rondo::inline v0::run {
 /// result.
 class canonical_fold {
  public:
-  explicit canonical_fold(arithmetic const& math) : math_(math) {}
+  /// `memory` is scratch, this object's alone during a call.
+  canonical_fold(arithmetic const& math, std::vector<std::byte>& memory)
+      : math_(math), block_(std::max<std::size_t>(1, block_bytes / math.element)), memory_(memory) {
+    memory_.resize(std::max(memory_.size(), block_ * math.element));
+  }
 
-  /// Elements that callers should fold in one go if they touch the result again: what the nearest cache holds.
-  std::size_t block() const noexcept { return std::max<std::size_t>(1, block_bytes / math_.element); }
-
-  /// The fold of `sources`, in the order of ranks, at all `outs`. Each out is one of the sources or overlaps none; each
-  /// source is read once, before anything is written over it.
-  void operator()(std::span<std::byte const* const> sources, std::span<std::byte* const> outs, std::size_t count) {
-    if (!math_.finish) return math_.fold_many(math_.op, outs, sources, count);
-    from_.resize(sources.size());
-    for (std::size_t first = 0; first < count; first += block()) {
-      std::size_t const n = std::min(block(), count - first), at = first * math_.element;
-      for (std::size_t i = 0; i < sources.size(); ++i) from_[i] = sources[i] + at;
-      std::byte* const out = outs[0] + at;
-      math_.fold_many(math_.op, {&out, 1}, from_, n);
-      math_.finish(math_.context, out, n);
-      for (std::byte* const copy : outs.subspan(1)) std::memcpy(copy + at, out, n * math_.element);
+  /// The fold of `sources`, in the order of ranks, at all `outs`; each of these is one of the sources or overlaps none.
+  /// `sources` is used up.
+  ///
+  /// A block is folded into memory that is in this core's cache, and only then stored. Stores that go out between the
+  /// loads, to lines of another core or to the same place in another page, hold the loads up: four times as long.
+  void operator()(std::span<std::byte const*> sources, std::span<std::byte* const> outs, std::size_t count) {
+    std::byte* const block = memory_.data();
+    for (std::size_t first = 0; first < count; first += block_) {
+      std::size_t const n = std::min(block_, count - first), bytes = n * math_.element;
+      math_.fold_many(math_.op, std::span<std::byte* const>(&block, 1), sources, n);
+      if (math_.finish) math_.finish(math_.context, block, n);
+      for (std::byte* const out : outs) std::memcpy(out + first * math_.element, block, bytes);
+      for (auto& source : sources) source += bytes;
     }
   }
 
-  void operator()(std::span<std::byte const* const> sources, std::byte* out, std::size_t count) {
-    (*this)(sources, std::span<std::byte* const>(&out, 1), count);
-  }
-
  private:
-  static constexpr std::size_t block_bytes = std::size_t{8} << 10;
+  static constexpr std::size_t block_bytes = std::size_t{4} << 10;
 
   arithmetic math_;
-  std::vector<std::byte const*> from_;
+  std::size_t block_;  // elements
+  std::vector<std::byte>& memory_;
 };
 
 }  // namespace rondo::inline v0::run

@@ -7,13 +7,12 @@
 #include <rondo/group.hpp>
 #include <rondo/memory.hpp>
 #include <rondo/options.hpp>
+#include <rondo/run/board_flight.hpp>
 #include <rondo/run/choices.hpp>
 #include <rondo/run/engine.hpp>
 #include <rondo/run/families.hpp>
-#include <rondo/run/one_shot.hpp>
 #include <rondo/run/preparation.hpp>
 #include <rondo/run/survey.hpp>
-#include <rondo/run/two_shot.hpp>
 #include <rondo/schedule/schedule_ref.hpp>
 #include <rondo/select.hpp>
 #include <rondo/transport.hpp>
@@ -181,7 +180,7 @@ class dispatcher {
   template <class Request>
   bool offers_boards() const noexcept {
     if constexpr (Request::kind == collective::all_reduce && addressable<X>)
-      return two_shot<X>::fits(engine_->shared(), Request::wide_bytes);
+      return board_flight<X>::fits(engine_->shared(), Request::wide_bytes);
     return false;
   }
 
@@ -190,10 +189,7 @@ class dispatcher {
     if constexpr (Request::kind == collective::all_reduce && addressable<X>) {
       j.mark.algorithm = static_cast<std::uint8_t>(algorithm::direct);
       request.prepare(j, group_->rank(), group_->size());
-      if (one_shot<X>::fits(engine_->shared(), j.count * j.math.element))
-        go.template fly<one_shot<X>>();
-      else
-        go.template fly<two_shot<X>>();
+      go.template fly<board_flight<X>>();
     }
   }
 

@@ -39,8 +39,8 @@ class mapped {
  public:
   /// All ranks have entered the call.
   mapped(X& transport, workspace& memory, job& work, window_range const& windows, mapped_buffers buffers)
-      : shared_(memory.shared), job_(work), memory_(memory), fold_(work.math), signals_(transport, memory.shared),
-        end_(windows.base + windows.count), buffers_(std::move(buffers)) {
+      : shared_(memory.shared), job_(work), memory_(memory), fold_(work.math, memory.block),
+        signals_(transport, memory.shared), end_(windows.base + windows.count), buffers_(std::move(buffers)) {
     auto const ranks = static_cast<std::size_t>(shared_.size()), me = static_cast<std::size_t>(shared_.rank());
     std::size_t const grain = std::max<std::size_t>(1, 64 / job_.math.element);
     std::size_t const grains = (job_.count + grain - 1) / grain;
@@ -56,7 +56,7 @@ class mapped {
       fold(std::min(last_ - next_, stretch_bytes / job_.math.element + 1));
       if (next_ < last_) return true;
       folded_ = true;
-      signals_.raise(signal::credit, end_);  // the windows that the call did not use are free
+      shared_.free_windows(end_);
       signals_.raise(signal::result, end_);
     }
     if (!signals_.raised(signal::result, end_)) return false;

@@ -35,6 +35,7 @@ struct workspace {
   std::vector<peer_state> peers;
   std::vector<std::byte const*> sources;  ///< by rank: where a fold over all of them reads,
   std::vector<std::byte*> outs;           ///< and where it writes
+  std::vector<std::byte> block;           ///< what it computes in between
   boards shared;
 };
 

@@ -41,8 +41,8 @@ template <addressable X>
 class staged {
  public:
   staged(X& transport, workspace& memory, job& work, window_range const& windows)
-      : shared_(memory.shared), job_(work), memory_(memory), fold_(work.math), signals_(transport, memory.shared),
-        windows_(windows) {}
+      : shared_(memory.shared), job_(work), memory_(memory), fold_(work.math, memory.block),
+        signals_(transport, memory.shared), windows_(windows) {}
 
   bool done() const noexcept { return taken_ == windows_.count; }
   rank_t waiting_for() const noexcept { return signals_.awaited(); }

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <rondo/detail/by_rank.hpp>
+#include <rondo/run/boards.hpp>
+#include <rondo/run/canonical_fold.hpp>
+#include <rondo/run/flight.hpp>
+#include <rondo/run/greeting.hpp>
+#include <rondo/run/job.hpp>
+#include <rondo/run/mapped.hpp>
+#include <rondo/run/marks.hpp>
+#include <rondo/run/staged.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace rondo::inline v0::run {
+
+/// An all-reduce through memory that all ranks share.
+///
+/// A native algorithm: the memory model of the machine is what makes it fast, so there is no schedule of it. In every
+/// way the ranks' contributions are folded in the canonical tree, so the bits are those of recursive_doubling, whatever
+/// the size and the buffers:
+///
+///  - in one hop, if all that a rank contributes travels with its letters (one-shot): always when it is very small, up
+///    to the size of a slot when its buffer is not registered;
+///  - in two hops on the buffers themselves, if those of all ranks are registered (mapped);
+///  - else in two hops through windows (staged).
+///
+/// The two-hop ways are the two-shot (reduce-scatter, all-gather) of shared-memory collectives with the owner of a
+/// slice writing: lines that a peer wrote last are cheaper to write than lines that it read last.
+template <addressable X>
+class board_flight final : public flight_base {
+ public:
+  /// Is there room on the boards for elements of this size?
+  static bool fits(boards const& shared, std::size_t element) noexcept {
+    return shared && shared.slice_bytes() >= element;
+  }
+
+  board_flight(X& transport, job& work, workspace& memory)
+      : transport_(transport), job_(work), memory_(memory), shared_(memory.shared),
+        greeting_(transport, memory.shared, work.mark), marks_(transport, work.mark, memory),
+        bytes_(work.count * work.math.element) {
+    if (bytes_ > always_sent) windows_.emplace(memory.shared, work);
+  }
+
+  bool poll() override {
+    if (!greeting_.sent()) {
+      greet();
+      return true;
+    }
+    bool const greeted = greeting_.arrived();
+    if (way_.index() == 0) {
+      if (mine_.kind == windowed)
+        way_.template emplace<staged<X>>(transport_, memory_, job_, *windows_);
+      else if (greeted)
+        choose();
+      else
+        return false;
+    }
+    if (auto* const through = std::get_if<staged<X>>(&way_)) return through->poll(greeted);
+    if (auto* const straight = std::get_if<mapped<X>>(&way_)) return straight->poll();
+    return std::exchange(moved_, false);
+  }
+
+  bool done() const noexcept override {
+    if (auto const* const through = std::get_if<staged<X>>(&way_)) return through->done();
+    if (auto const* const straight = std::get_if<mapped<X>>(&way_)) return straight->done();
+    return way_.index() == 1;
+  }
+
+  rank_t waiting_for() const noexcept override {
+    if (auto const* const through = std::get_if<staged<X>>(&way_)) return through->waiting_for();
+    if (auto const* const straight = std::get_if<mapped<X>>(&way_)) return straight->waiting_for();
+    return greeting_.waiting_for();
+  }
+
+  std::optional<disagreement> const& mismatch() const noexcept override {
+    return greeting_.mismatch() ? greeting_.mismatch() : marks_.mismatch();
+  }
+  void look_around() override { marks_.look_around(); }
+  job& work() noexcept override { return job_; }
+
+ private:
+  /// Up to here a copy costs less than the second hop that it saves.
+  static constexpr std::size_t always_sent = std::size_t{4} << 10;
+
+  enum kind : std::uint64_t { sent, registered, windowed };
+
+  /// What a letter says about the contribution of its rank, unless all of it is in the letter or the slot behind it.
+  struct buffers {
+    std::uint64_t kind, source, home;  // the places of registered ones
+  };
+
+  struct one_hop {};  // all is done
+
+  /// Where a contribution lies that travels with a letter.
+  template <class Slot>
+  std::byte* text(letter& l, Slot&& slot) const {
+    return bytes_ <= l.text.size() ? l.text.data() : slot();
+  }
+
+  void greet() {
+    mine_ = describe_buffers();
+    greeting_.send([this](rank_t q, letter& l) {
+      if (mine_.kind == sent && bytes_ != 0)
+        std::memcpy(text(l, [&] { return shared_.slot_to(q, greeting_.call()); }), job_.source, bytes_);
+      if (windows_) std::memcpy(l.text.data(), &mine_, sizeof mine_);
+    });
+  }
+
+  buffers describe_buffers() const {
+    if (bytes_ <= always_sent && bytes_ <= shared_.slot_bytes()) return {sent, 0, 0};
+    auto const& memory = shared_.registered();
+    auto const source = memory->place_of(job_.source, bytes_), home = memory->place_of(job_.home, bytes_);
+    if (source && home) return {registered, *source, *home};
+    return {bytes_ <= shared_.slot_bytes() ? sent : windowed, 0, 0};
+  }
+
+  /// All letters are here: all ranks decide alike.
+  void choose() {
+    if (!windows_) return fold_letters();
+    bool all_sent = mine_.kind == sent, all_registered = mine_.kind == registered;
+    mapped_buffers places(shared_.size());
+    places.set(shared_.rank(), job_.source, job_.home);
+    for (rank_t q = 0; q < shared_.size(); ++q) {
+      if (q == shared_.rank()) continue;
+      buffers theirs;
+      std::memcpy(&theirs, shared_.letter_from(q, greeting_.call()).text.data(), sizeof theirs);
+      all_sent = all_sent && theirs.kind == sent;
+      all_registered = all_registered && theirs.kind == registered;
+      auto const& memory = shared_.registered();
+      if (all_registered) places.set(q, memory->at(q, theirs.source), memory->at(q, theirs.home));
+    }
+    if (all_registered)
+      way_.template emplace<mapped<X>>(transport_, memory_, job_, *windows_, std::move(places));
+    else if (all_sent)
+      fold_letters();
+    else
+      way_.template emplace<staged<X>>(transport_, memory_, job_, *windows_);
+  }
+
+  void fold_letters() {
+    for (rank_t q = 0; q < shared_.size(); ++q)
+      detail::by_rank(memory_.sources, q) =
+          q == shared_.rank()
+              ? job_.source
+              : text(shared_.letter_from(q, greeting_.call()), [&] { return shared_.slot_from(q, greeting_.call()); });
+    canonical_fold(job_.math, memory_.block)(memory_.sources, {&job_.home, 1}, job_.count);
+    if (windows_) shared_.free_windows(windows_->base + windows_->count);
+    way_.template emplace<one_hop>();
+    moved_ = true;
+  }
+
+  X& transport_;
+  job& job_;
+  workspace& memory_;
+  boards& shared_;
+  greeting<X> greeting_;
+  marks<X> marks_;  // for looking around only: the fingerprints of this call are in the letters
+  std::size_t bytes_;
+  std::optional<window_range> windows_;
+  buffers mine_{};
+  bool moved_ = false;
+  std::variant<std::monostate, one_hop, staged<X>, mapped<X>> way_;
+};
+
+}  // namespace rondo::inline v0::run
