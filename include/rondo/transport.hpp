@@ -39,4 +39,15 @@ concept transport = requires(X x, X const cx, rank_t peer, std::span<std::byte c
 };
 // clang-format on
 
+/// Bytes of one write or read by which a large message moves best over the transport: its piece_bytes(), if it has that
+/// member, else as much as stays in the nearest caches.
+template <transport X>
+std::size_t piece_bytes(X const& x) noexcept {
+  if constexpr (requires {
+                  { x.piece_bytes() } -> std::same_as<std::size_t>;
+                })
+    return x.piece_bytes();
+  return std::size_t{32} << 10;
+}
+
 }  // namespace rondo::inline v0

@@ -54,8 +54,6 @@ class executor {
   }
 
  private:
-  static constexpr std::size_t piece_bytes = std::size_t{32} << 10;  // between two looks at the other direction
-
   /// The part of chunk `c` that belongs to segment `k`, as [first, last) in bytes.
   std::pair<std::size_t, std::size_t> part(int c, int k) const noexcept {
     std::size_t const count = chunks_[static_cast<std::size_t>(c)].count;
@@ -120,14 +118,14 @@ class executor {
         while (out_.offset < all) {
           std::size_t const limit = sendable(all);
           // What follows a receive goes in whole pieces: many small ones would cost more than they gain.
-          if (limit < all && limit < out_.offset + piece_bytes) return moved;
+          if (limit < all && limit < out_.offset + piece_) return moved;
           if (out_.offset == 0) outgoing_ = value_of(c, out_.segment()) + first;
-          std::size_t const n = std::min(limit - out_.offset, piece_bytes);
+          std::size_t const n = std::min(limit - out_.offset, piece_);
           bool const more = out_.offset + n == all && goes_on_at(out_.index + 1);
           std::size_t const accepted = transport_.write(q, {outgoing_ + out_.offset, n}, more);
           out_.offset += accepted;
           moved = moved || accepted != 0;
-          if (accepted < n || (n == piece_bytes && !in_.done())) return moved;
+          if (accepted < n || (n == piece_ && !in_.done())) return moved;
         }
       }
       out_.next();
@@ -149,11 +147,11 @@ class executor {
         while (in_.offset < all) {
           std::size_t limit = all;
           if (exchanged && out_.index <= in_.index) limit = out_.index < in_.index ? 0 : out_.offset;
-          std::size_t const n = merge(q, first, std::min(limit - std::min(limit, in_.offset), piece_bytes));
+          std::size_t const n = merge(q, first, std::min(limit - std::min(limit, in_.offset), piece_));
           if (n == 0) return moved;
           in_.offset += n;
           moved = true;
-          if (n == piece_bytes && !out_.done()) return moved;
+          if (n == piece_ && !out_.done()) return moved;
         }
       }
       in_.next();
@@ -190,6 +188,7 @@ class executor {
 
   S schedule_;
   X& transport_;
+  std::size_t piece_ = piece_bytes(transport_);  // between two looks at the other direction
   marks<X>& marks_;
   std::span<chunk const> chunks_;
   arithmetic math_;
