@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <string>
@@ -225,9 +226,8 @@ class communicator {
     return registered_buffer<T>(memory(), count);
   }
 
-  /// Where allocate() takes its memory from, for containers: std::pmr::vector<float> v(&*comm.memory()). Whole pages,
-  /// so put a pool in front of it for small objects. What it gives out must not be used in calls of other
-  /// communicators, and is freed before the last copy of the pointer goes.
+  /// Where allocate() takes its memory from, for containers: std::pmr::vector<float> v(memory.get()). Whole pages, so
+  /// put a pool in front of it for small objects. To calls of other communicators it is ordinary memory.
   std::shared_ptr<std::pmr::memory_resource> memory() const {
     if (auto const& registered = calls_.shared().registered()) return registered;
     return {std::shared_ptr<void>(), std::pmr::new_delete_resource()};
