@@ -158,8 +158,7 @@ class dispatcher {
               ? options.algorithm
               : choices_.of({Request::kind, request.bytes(), ranks, Request::keeps_order, ordered, shared});
       if (a == algorithm::direct && shared) return go_over_boards(request, j, go);
-      with_schedule<Request::kind>(a, around_.shape, request.root(),
-                                   [&](auto const& s) { go_by(go.keep(s), a, j, preparation, go); });
+      go_by_name<Request::kind>(a, request.root(), j, preparation, go);
     } else if constexpr (std::is_same_v<Algorithm, direct> && Request::kind == collective::all_reduce) {
       if (!offers_boards<Request>())
         throw invalid_argument("a direct all_reduce needs memory that all ranks share: use it over shm or in_process");
@@ -191,6 +190,12 @@ class dispatcher {
       request.prepare(j, group_->rank(), group_->size());
       go.template fly<board_flight<X>>();
     }
+  }
+
+  /// Knows nothing of the request but its kind, so that all algorithms are looked through once for all requests.
+  template <collective C, class Go>
+  void go_by_name(algorithm a, rank_t root, job& j, preparation const& p, Go const& go) {
+    with_schedule<C>(a, around_.shape, root, [&](auto const& s) { go_by(go.keep(s), a, j, p, go); });
   }
 
   template <class S, class Go>
