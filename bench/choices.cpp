@@ -63,6 +63,21 @@ std::vector<std::vector<row>> by_collective(std::span<row const> rows) {
 
 }  // namespace
 
+std::vector<row> least_disturbed(std::span<row const> rows) {
+  std::vector<row> least;
+  for (auto const& r : rows) {
+    auto const found = std::find_if(least.begin(), least.end(), [&](row const& x) {
+      return x.collective == r.collective && x.transport == r.transport && x.ranks == r.ranks && x.bytes == r.bytes &&
+             x.algorithm == r.algorithm;
+    });
+    if (found == least.end())
+      least.push_back(r);
+    else if (r.p50_us < found->p50_us)
+      *found = r;
+  }
+  return least;
+}
+
 algorithm built_in_choice(policy::line const& l, int cores) {
   auto const kind = link_of(l.transport);
   return select({.collective = l.collective,

@@ -9,6 +9,10 @@
 
 namespace rondo::bench {
 
+/// One row of each series that was measured several times: the one with the smallest median, because disturbances only
+/// add time, and come in bursts that do not last from one pass over all sizes to the next.
+std::vector<row> least_disturbed(std::span<row const> rows);
+
 /// What a policy should say after these measurements on so many cores: one line for each size, rank count, transport
 /// and collective, each good as far as the middle of the way, by factors, to the next size. So that noise makes no
 /// islands, the built-in choice stays unless another algorithm has a median that is 5 % better and a better minimum,

@@ -63,6 +63,16 @@ TEST(choices, a_median_that_is_better_by_luck_changes_nothing) {
   EXPECT_EQ(lines_of(rows, 8)[0].algorithm, algorithm::binomial);
 }
 
+TEST(choices, of_several_passes_the_least_disturbed_counts) {
+  std::vector rows{timed("ring", 64, 30), timed("tree", 64, 20), timed("ring", 64, 10), timed("tree", 64, 50),
+                   timed("ring", 64, 40, "reduce")};
+  auto const least = least_disturbed(rows);
+  ASSERT_EQ(least.size(), 3U);
+  EXPECT_DOUBLE_EQ(least[0].p50_us, 10);
+  EXPECT_DOUBLE_EQ(least[1].p50_us, 20);
+  EXPECT_DOUBLE_EQ(least[2].p50_us, 40);
+}
+
 TEST(choices, collectives_and_ranks_have_lines_of_their_own_and_automatic_none) {
   std::vector const rows{timed("ring", 64, 1), timed("ring", 64, 1, "reduce"), timed("automatic", 64, 0.5),
                          timed("ring", 64, 1, "reduce", 2)};
