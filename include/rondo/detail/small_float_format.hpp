@@ -14,7 +14,7 @@ enum class nan_sign : bool {
 
 /// How a narrow format is laid out, and the way from it to float and back, rounded to nearest even.
 ///
-/// I is std::int32_t and F is float, or both are vectors of as many of them: the same text for one number and for a
+/// Bits is std::int32_t and F is float, or both are vectors of as many of them: the same text for one number and for a
 /// register full, so that both give the same bits. Results are arguments, because how a vector is returned depends on
 /// the instruction set. Neither direction reads or makes a subnormal float, which flush-to-zero would take away.
 ///
@@ -28,32 +28,32 @@ struct small_float_format {
   static constexpr bool is_upper_half = Exponent == 8;  ///< of a float
 
   /// Of `bits` only those of the format count.
-  template <class I, class F>
-  [[gnu::always_inline]] RONDO_HD static constexpr void decode(I const& bits, F& value) noexcept {
+  template <class Bits, class F>
+  [[gnu::always_inline]] RONDO_HD static constexpr void decode(Bits const& bits, F& value) noexcept {
     if constexpr (is_upper_half) {
       value = __builtin_bit_cast(F, bits << shift);
     } else {
-      I const magnitude = bits & magnitude_mask;
-      I const sign = (bits & sign_bit) << sign_shift;
-      I const wide = magnitude << shift;
-      I const anchor = I{} + subnormal_anchor;
-      I const subnormal =
-          __builtin_bit_cast(I, __builtin_bit_cast(F, anchor | magnitude) - __builtin_bit_cast(F, anchor));
-      I const special = Infinite ? wide | float_infinity : I{} + float_nan;
-      I const finite = magnitude < I{} + (1 << Mantissa) ? subnormal : wide + rebias;
-      value = __builtin_bit_cast(F, (magnitude < I{} + infinity ? finite : special) | sign);
+      Bits const magnitude = bits & magnitude_mask;
+      Bits const sign = (bits & sign_bit) << sign_shift;
+      Bits const wide = magnitude << shift;
+      Bits const anchor = Bits{} + subnormal_anchor;
+      Bits const subnormal =
+          __builtin_bit_cast(Bits, __builtin_bit_cast(F, anchor | magnitude) - __builtin_bit_cast(F, anchor));
+      Bits const special = Infinite ? wide | float_infinity : Bits{} + float_nan;
+      Bits const finite = magnitude < Bits{} + (1 << Mantissa) ? subnormal : wide + rebias;
+      value = __builtin_bit_cast(F, (magnitude < Bits{} + infinity ? finite : special) | sign);
     }
   }
 
-  template <nan_sign Sign, class I, class F>
-  [[gnu::always_inline]] RONDO_HD static constexpr void encode(F const& value, I& bits) noexcept {
-    I const raw = __builtin_bit_cast(I, value);
-    I const magnitude = raw & 0x7fffffff;
-    I const sign = raw >> sign_shift & sign_bit;
+  template <nan_sign Sign, class Bits, class F>
+  [[gnu::always_inline]] RONDO_HD static constexpr void encode(F const& value, Bits& bits) noexcept {
+    Bits const raw = __builtin_bit_cast(Bits, value);
+    Bits const magnitude = raw & 0x7fffffff;
+    Bits const sign = raw >> sign_shift & sign_bit;
     if constexpr (is_upper_half) {
       // A NaN is replaced before it is rounded: all ones would overflow.
-      I const nan = Sign == nan_sign::kept ? (raw & ~0x7fffffff) | float_nan : I{} + float_nan;
-      I number = magnitude > I{} + float_infinity ? nan : raw;
+      Bits const nan = Sign == nan_sign::kept ? (raw & ~0x7fffffff) | float_nan : Bits{} + float_nan;
+      Bits number = magnitude > Bits{} + float_infinity ? nan : raw;
       round_upper_half(number);
       bits = number >> shift & (sign_bit | magnitude_mask);
     } else {
@@ -61,22 +61,22 @@ struct small_float_format {
       // numbers that power stays the same, and so the result is a subnormal.
       constexpr std::int32_t smallest_normal = rebias + (1 << 23);
       constexpr std::int32_t overflow = rebias + (infinity << shift);
-      I const clamped = magnitude < I{} + overflow ? magnitude : I{} + overflow;
-      I const exponent = clamped & float_infinity;
-      I const place = exponent > I{} + smallest_normal ? exponent : I{} + smallest_normal;
-      I const anchor = place + (shift << 23);
-      I const sum = __builtin_bit_cast(I, __builtin_bit_cast(F, clamped) + __builtin_bit_cast(F, anchor));
-      I const rounded = sum - anchor + ((place - smallest_normal) >> shift);
+      Bits const clamped = magnitude < Bits{} + overflow ? magnitude : Bits{} + overflow;
+      Bits const exponent = clamped & float_infinity;
+      Bits const place = exponent > Bits{} + smallest_normal ? exponent : Bits{} + smallest_normal;
+      Bits const anchor = place + (shift << 23);
+      Bits const sum = __builtin_bit_cast(Bits, __builtin_bit_cast(F, clamped) + __builtin_bit_cast(F, anchor));
+      Bits const rounded = sum - anchor + ((place - smallest_normal) >> shift);
       if constexpr (Sign == nan_sign::kept)
-        bits = (magnitude > I{} + float_infinity ? I{} + quiet_nan : rounded) | sign;
+        bits = (magnitude > Bits{} + float_infinity ? Bits{} + quiet_nan : rounded) | sign;
       else
-        bits = magnitude > I{} + float_infinity ? I{} + quiet_nan : rounded | sign;
+        bits = magnitude > Bits{} + float_infinity ? Bits{} + quiet_nan : rounded | sign;
     }
   }
 
   /// Rounds a float, no NaN but the one quiet one, to its upper half. What is in its lower half then means nothing.
-  template <class I>
-  [[gnu::always_inline]] RONDO_HD static constexpr void round_upper_half(I& bits) noexcept {
+  template <class Bits>
+  [[gnu::always_inline]] RONDO_HD static constexpr void round_upper_half(Bits& bits) noexcept {
     bits = bits + ((1 << (shift - 1)) - 1) + (bits >> shift & 1);
   }
 
