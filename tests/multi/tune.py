@@ -11,7 +11,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import checks
 
-command = sys.argv[1]
+command = str(pathlib.Path(sys.argv[1]).resolve())
 folder = tempfile.TemporaryDirectory()
 policy = pathlib.Path(folder.name) / "test.policy"
 
