@@ -1,6 +1,8 @@
 #include "collectives.hpp"
 #include <rondo/registered_buffer.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <memory_resource>
 #include <ostream>
 #include <string>
@@ -136,6 +138,17 @@ TEST_P(registered_buffers, outlive_their_communicator) {
     kept[static_cast<std::size_t>(c.rank())] = std::move(mine);
   });
   for (rank_t r = 0; r < ranks; ++r) EXPECT_EQ(kept[static_cast<std::size_t>(r)][999], r);
+}
+
+/// With so many ranks a slot has less room than what is otherwise sent with a letter.
+TEST(many_ranks, send_small_buffers_through_windows) {
+  on_ranks(medium::in_process, 40, [](comm& c) {
+    for (std::size_t const n : {500U, 900U, 1000U, 1100U}) {
+      std::vector<float> data(n, static_cast<float>(c.rank()));
+      c.all_reduce(data, sum);
+      EXPECT_EQ(std::count(data.begin(), data.end(), 780.0F), static_cast<std::ptrdiff_t>(n)) << n << " elements";
+    }
+  });
 }
 
 TEST(registered_memory, says_with_sizes_when_it_is_short) {

@@ -10,6 +10,7 @@
 #include <rondo/run/marks.hpp>
 #include <rondo/run/staged.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -45,7 +46,7 @@ class board_flight final : public flight_base {
       : transport_(transport), job_(work), memory_(memory), shared_(memory.shared),
         greeting_(transport, memory.shared, work.mark), marks_(transport, work.mark, memory),
         bytes_(work.count * work.math.element) {
-    if (bytes_ > always_sent) windows_.emplace(memory.shared, work);
+    if (bytes_ > std::min(always_sent, shared_.slot_bytes())) windows_.emplace(memory.shared, work);
   }
 
   bool poll() override {
@@ -54,7 +55,7 @@ class board_flight final : public flight_base {
       return true;
     }
     bool const greeted = greeting_.arrived();
-    if (way_.index() == 0) {
+    if (std::holds_alternative<undecided>(way_)) {
       if (mine_.kind == windowed)
         way_.template emplace<staged<X>>(transport_, memory_, job_, *windows_);
       else if (greeted)
@@ -70,7 +71,7 @@ class board_flight final : public flight_base {
   bool done() const noexcept override {
     if (auto const* const through = std::get_if<staged<X>>(&way_)) return through->done();
     if (auto const* const straight = std::get_if<mapped<X>>(&way_)) return straight->done();
-    return way_.index() == 1;
+    return std::holds_alternative<one_hop>(way_);
   }
 
   rank_t waiting_for() const noexcept override {
@@ -86,7 +87,7 @@ class board_flight final : public flight_base {
   job& work() noexcept override { return job_; }
 
  private:
-  /// Up to here a copy costs less than the second hop that it saves.
+  /// Up to here, if slots have room for it, a copy costs less than the second hop that it saves.
   static constexpr std::size_t always_sent = std::size_t{4} << 10;
 
   enum kind : std::uint64_t { sent, registered, windowed };
@@ -96,6 +97,7 @@ class board_flight final : public flight_base {
     std::uint64_t kind, source, home;  // the places of registered ones
   };
 
+  struct undecided {};
   struct one_hop {};  // all is done
 
   /// Where a contribution lies that travels with a letter.
@@ -114,7 +116,7 @@ class board_flight final : public flight_base {
   }
 
   buffers describe_buffers() const {
-    if (bytes_ <= always_sent && bytes_ <= shared_.slot_bytes()) return {sent, 0, 0};
+    if (!windows_) return {sent, 0, 0};
     auto const& memory = shared_.registered();
     auto const source = memory->place_of(job_.source, bytes_), home = memory->place_of(job_.home, bytes_);
     if (source && home) return {registered, *source, *home};
@@ -163,10 +165,10 @@ class board_flight final : public flight_base {
   greeting<X> greeting_;
   marks<X> marks_;  // for looking around only: the fingerprints of this call are in the letters
   std::size_t bytes_;
-  std::optional<window_range> windows_;
+  std::optional<window_range> windows_;  // unless the call is always sent
   buffers mine_{};
   bool moved_ = false;
-  std::variant<std::monostate, one_hop, staged<X>, mapped<X>> way_;
+  std::variant<undecided, one_hop, staged<X>, mapped<X>> way_;
 };
 
 }  // namespace rondo::inline v0::run
