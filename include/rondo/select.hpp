@@ -34,7 +34,7 @@ struct link_constants {
 };
 
 /// Measured by `rondo compare --transport shm,tcp` with --ranks 2 --collective all_gather (alpha, beta), reduce_scatter
-/// (gamma), and with --ranks 3,4 (what taking turns adds), on a virtual machine with 2 cores of an AMD EPYC (Zen 4),
+/// (gamma), and with --ranks 3,4 (what taking turns adds), on a virtual machine with 2 cores of an AMD EPYC (Zen 3),
 /// Linux 6.18, over loopback; gap is a third of alpha. `other` is 100 Gbit/s Ethernet by its data sheet, with the
 /// latency of its TCP. `turns`: there are more ranks than cores, and a message costs a change of processes.
 constexpr link_constants constants_of(link l, bool turns = false) noexcept {
