@@ -18,7 +18,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <fmt/format.h>
 #include <fstream>
 #include <utility>
@@ -189,14 +188,6 @@ void print_models(std::vector<row> const& rows) {
   }
 }
 
-std::string now() {
-  auto const time = std::time(nullptr);
-  char text[32];
-  std::tm broken{};
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M %Z", ::localtime_r(&time, &broken));
-  return text;
-}
-
 std::string command_of(compare_options const& o) {
   std::string text = "rondo compare";
   if (o.quick) text += " --quick";
@@ -285,7 +276,7 @@ int compare(compare_options const& given) {
   auto const m = this_machine();
   fmt::print("{} on {}\nautomatic: {}\n", to_string(o.what), describe(m), who_chooses());
   report_facts facts{describe(m),
-                     now(),
+                     local_time("%Y-%m-%d %H:%M %Z"),
                      fmt::format("{}.{}.{}", RONDO_VERSION_MAJOR, RONDO_VERSION_MINOR, RONDO_VERSION_PATCH),
                      command_of(o),
                      0,

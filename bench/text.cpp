@@ -4,9 +4,18 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <ctime>
 #include <fmt/format.h>
 
 namespace rondo::bench {
+
+std::string local_time(char const* format) {
+  auto const time = std::time(nullptr);
+  std::array<char, 64> text{};
+  std::tm broken{};
+  std::strftime(text.data(), text.size(), format, ::localtime_r(&time, &broken));
+  return text.data();
+}
 
 std::size_t parse_bytes(std::string_view text) {
   double value = 0;

@@ -23,6 +23,9 @@ std::string format_bytes(std::size_t bytes);
 /// Three significant digits with a fitting unit: "0.24 us", "45.1 us", "2.29 ms", "1.02 s"; "-" for NaN.
 std::string format_us(double us);
 
+/// The time of day here, in the format of strftime.
+std::string local_time(char const* format);
+
 /// Splits at commas; empty pieces are dropped.
 std::vector<std::string> split_list(std::string_view text);
 

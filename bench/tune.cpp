@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <fmt/format.h>
 #include <fstream>
 
@@ -31,14 +30,6 @@ compare_options contests_for(tune_options const& o, collective what, double minu
   c.pin = o.pin;
   c.timeout_s = o.timeout_s;
   return c;
-}
-
-std::string today() {
-  auto const time = std::time(nullptr);
-  char text[16];
-  std::tm broken{};
-  std::strftime(text, sizeof text, "%Y-%m-%d", ::localtime_r(&time, &broken));
-  return text;
 }
 
 std::string command_of(tune_options const& o) {
@@ -62,8 +53,8 @@ void write(tune_options const& o, std::vector<policy::line> const& lines, std::v
       "# Choices of algorithms for rondo: RONDO_POLICY names this file, the same on all ranks.\n"
       "# machine: {}\n# date: {}, rondo {}.{}.{}\n# command: {}\n# round trip of a flag between two cores: {}\n"
       "# collective transport ranks bytes up_to algorithm microseconds runner_up microseconds\n",
-      describe(this_machine()), today(), RONDO_VERSION_MAJOR, RONDO_VERSION_MINOR, RONDO_VERSION_PATCH, command_of(o),
-      flags_in_words(flags));
+      describe(this_machine()), local_time("%Y-%m-%d"), RONDO_VERSION_MAJOR, RONDO_VERSION_MINOR, RONDO_VERSION_PATCH,
+      command_of(o), flags_in_words(flags));
   for (auto const& l : lines) file << to_string(l) << '\n';
   file.close();
   if (!file) throw usage_error(fmt::format("'{}' cannot be written: choose another file with -o.", o.file));
