@@ -33,6 +33,9 @@ using chunk_list = std::vector<chunk>;
 struct arithmetic {
   std::size_t element = 1;  ///< bytes of one element
 
+  /// Elements in whose multiples buffers are cut: those of a cache line, at least one.
+  std::size_t grain() const noexcept { return element < 64 ? 64 / element : 1; }
+
   /// out[i] = op(a[i], b[i]) for `count` elements of any alignment; `out` may be `a` or `b`. Null for pure movement.
   void (*fold)(void const* op, std::byte* out, std::byte const* a, std::byte const* b, std::size_t count) = nullptr;
 

@@ -71,7 +71,7 @@ struct job {
   /// Cuts the buffer into `n` chunks that begin on cache lines as far as the buffer does.
   void cut(int n) {
     chunks.resize(static_cast<std::size_t>(n));
-    std::size_t const grain = std::max<std::size_t>(1, 64 / math.element);
+    std::size_t const grain = math.grain();
     std::size_t const grains = (count + grain - 1) / grain;
     std::size_t first = 0;
     for (std::size_t c = 0; c < chunks.size(); ++c) {

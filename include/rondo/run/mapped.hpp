@@ -42,7 +42,7 @@ class mapped {
       : shared_(memory.shared), job_(work), memory_(memory), fold_(work.math, memory.block),
         signals_(transport, memory.shared), end_(windows.base + windows.count), buffers_(std::move(buffers)) {
     auto const ranks = static_cast<std::size_t>(shared_.size()), me = static_cast<std::size_t>(shared_.rank());
-    std::size_t const grain = std::max<std::size_t>(1, 64 / job_.math.element);
+    std::size_t const grain = job_.math.grain();
     std::size_t const grains = (job_.count + grain - 1) / grain;
     next_ = std::min(job_.count, grains * me / ranks * grain);
     last_ = std::min(job_.count, grains * (me + 1) / ranks * grain);

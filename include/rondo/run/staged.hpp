@@ -19,7 +19,7 @@ namespace rondo::inline v0::run {
 struct window_range {
   window_range(boards& shared, job const& work) : base(shared.windows) {
     auto const ranks = static_cast<std::size_t>(shared.size());
-    std::size_t const grain = std::max<std::size_t>(1, 64 / work.math.element);
+    std::size_t const grain = work.math.grain();
     std::size_t const most = shared.slice_bytes() / work.math.element / grain * grain;
     std::size_t const room = std::max<std::size_t>(1, most == 0 ? shared.slice_bytes() / work.math.element : most);
     count = std::max<std::size_t>(1, (work.count + room * ranks - 1) / (room * ranks));
