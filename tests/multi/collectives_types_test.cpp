@@ -44,9 +44,22 @@ T any(rank_t r, std::size_t i) {
   }
 }
 
-/// Calls all_reduce for 3 and 4 ranks, by several algorithms, and compares every bit on every rank.
-template <class T, class Op, class Make, class Expected>
-void compare(Op const& op, Make&& make, Expected&& expected, Op const* of_others = nullptr) {
+// Functions are passed as values of few types: the loops around them are compiled once for a type, not for every
+// operation.
+
+/// What rank `r` contributes as element `i`.
+template <class T>
+using contribution = std::function<T(rank_t, std::size_t)>;
+/// What `n` ranks should have got as element `i`.
+template <class T>
+using result = std::function<T(int, std::size_t)>;
+template <class T>
+using reducing_call = std::function<void(comm&, std::span<T const> in, std::span<T> out, algorithm)>;
+
+/// Makes the call for 3 and 4 ranks, by several algorithms, and compares every bit on every rank.
+template <class T>
+void compare_calls(std::string_view op, reducing_call<T> const& call, contribution<T> const& make,
+                   result<T> const& expected) {
   for (int const n : {3, 4}) {
     on_ranks(medium::in_process, n, [&](comm& c) {
       for (algorithm const how :
@@ -54,10 +67,10 @@ void compare(Op const& op, Make&& make, Expected&& expected, Op const* of_others
         for (std::size_t const count : {std::size_t{1}, std::size_t{333}, std::size_t{20000} / sizeof(T)}) {
           guarded<T> in(count, 1), out(count, 0);
           in.fill([&](std::size_t i) { return make(c.rank(), i); });
-          all_reduce<T>(c, in.all(), out.all(), of_others && c.rank() != 0 ? *of_others : op, {.algorithm = how});
+          call(c, in.all(), out.all(), how);
           EXPECT_EQ(out.wrong([&](std::size_t i) { return expected(n, i); }), "")
-              << type_name<T>() << " " << op_name<Op>() << " by " << to_string(how) << " on rank " << c.rank() << " of "
-              << n << ", count " << count;
+              << type_name<T>() << " " << op << " by " << to_string(how) << " on rank " << c.rank() << " of " << n
+              << ", count " << count;
           EXPECT_EQ(in.wrong([&](std::size_t i) { return make(c.rank(), i); }), "");
         }
       }
@@ -65,9 +78,17 @@ void compare(Op const& op, Make&& make, Expected&& expected, Op const* of_others
   }
 }
 
+template <class T, class Op>
+void compare(Op const& op, contribution<T> const& make, result<T> const& expected, Op const* of_others = nullptr) {
+  auto const call = [&](comm& c, std::span<T const> in, std::span<T> out, algorithm how) {
+    all_reduce<T>(c, in, out, of_others && c.rank() != 0 ? *of_others : op, {.algorithm = how});
+  };
+  compare_calls<T>(op_name<Op>(), call, make, expected);
+}
+
 /// The contributions from rank 0 on, folded one after the other.
-template <class T, class Make, class F>
-auto one_by_one(Make make, F f) {
+template <class T>
+result<T> one_by_one(contribution<T> const& make, std::function<T(T, T)> const& f) {
   return [=](int n, std::size_t i) {
     T total = make(0, i);
     for (rank_t r = 1; r < n; ++r) total = f(total, make(r, i));
@@ -236,9 +257,10 @@ using sampled = testing::Types<float, double, float16, bfloat16, float8_e4m3, fl
                                std::int32_t, std::uint64_t>;
 TYPED_TEST_SUITE(every_other_collective, sampled, type_names);
 
-/// reduce and reduce_scatter, by every algorithm, with one operation of each kind: plain, finished, prepared.
-template <class T, class Op, class Make, class Expected>
-void compare_others(Op const& op, Make&& make, Expected&& expected) {
+/// reduce to rank 2 and reduce_scatter, by every algorithm.
+template <class T>
+void compare_other_calls(reducing_call<T> const& reduces, reducing_call<T> const& scatters, contribution<T> const& make,
+                         result<T> const& expected) {
   int const n = 4;
   std::size_t const count = 777;
   on_ranks(medium::in_process, n, [&](comm& c) {
@@ -247,7 +269,7 @@ void compare_others(Op const& op, Make&& make, Expected&& expected) {
       for (bool const in_place : {false, true}) {
         guarded<T> in(count, 1), out(count, 2);
         in.fill([&](std::size_t i) { return make(c.rank(), i); });
-        reduce<T>(c, in.all(), in_place ? in.all() : out.all(), op, 2, {.algorithm = how});
+        reduces(c, in.all(), in_place ? in.all() : out.all(), how);
         if (c.rank() == 2) {
           EXPECT_EQ((in_place ? in : out).wrong([&](std::size_t i) { return expected(n, i); }), "") << to_string(how);
         }
@@ -259,7 +281,7 @@ void compare_others(Op const& op, Make&& make, Expected&& expected) {
       for (bool const in_place : {false, true}) {
         guarded<T> in(n * count, 1), out(count, 2);
         in.fill([&](std::size_t i) { return make(c.rank(), i); });
-        reduce_scatter<T>(c, in.all(), in_place ? in.part(offset, count) : out.all(), {}, op, {.algorithm = how});
+        scatters(c, in.all(), in_place ? in.part(offset, count) : out.all(), how);
         auto const mine = [&](std::size_t i) { return expected(n, offset + i); };
         if (!in_place) { EXPECT_EQ(out.wrong(mine), "") << to_string(how); }
         auto const kept = [&](std::size_t i) {
@@ -268,6 +290,18 @@ void compare_others(Op const& op, Make&& make, Expected&& expected) {
         EXPECT_EQ(in.wrong(kept), "") << to_string(how) << (in_place ? " in place" : "");
       }
   });
+}
+
+/// With one operation of each kind: plain, finished, prepared.
+template <class T, class Op>
+void compare_others(Op const& op, contribution<T> const& make, result<T> const& expected) {
+  auto const reduces = [&](comm& c, std::span<T const> in, std::span<T> out, algorithm how) {
+    reduce<T>(c, in, out, op, 2, {.algorithm = how});
+  };
+  auto const scatters = [&](comm& c, std::span<T const> in, std::span<T> out, algorithm how) {
+    reduce_scatter<T>(c, in, out, {}, op, {.algorithm = how});
+  };
+  compare_other_calls<T>(reduces, scatters, make, expected);
 }
 
 TYPED_TEST(every_other_collective, sums_averages_and_scales) {
