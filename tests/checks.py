@@ -1,6 +1,7 @@
 """What the scripts under tests/ share: where the headers are, how to compile, and how to report (TAP)."""
 
 import concurrent.futures
+import functools
 import os
 import pathlib
 import shlex
@@ -15,14 +16,33 @@ warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
 ccache = ["ccache"] if shutil.which("ccache") else []
 compilers = [name for name in ("g++", "clang++") if shutil.which(name)]
 
-# Headers over a third-party library: compiled only where pkg-config knows the library.
-needs = {"rondo/transports/ucx.hpp": "ucx", "rondo/transports/verbs.hpp": "libibverbs"}
+# Headers over a third-party library, by the start of their names: compiled only where pkg-config knows one of these.
+needs = {
+    "rondo/adapters/mpi.": ("mpich", "ompi-c"),
+    "rondo/transports/ucx": ("ucx",),
+    "rondo/transports/verbs": ("libibverbs",),
+}
+
+
+def library_of(header):
+    """The library that a header needs, as pkg-config names it: '' if none, None if it is not here."""
+    wanted = next((modules for start, modules in needs.items() if header.startswith(start)), ("",))
+    return next((module for module in wanted if not module or not run(["pkg-config", "--exists", module])), None)
 
 
 def headers():
     """Every header that can be compiled here, as users name it: rondo/…"""
     found = (path.relative_to(base).as_posix() for base in include_roots for path in base.rglob("*.hpp"))
-    return sorted(name for name in found if name not in needs or not run(["pkg-config", "--exists", needs[name]]))
+    return sorted(name for name in found if library_of(name) is not None)
+
+
+@functools.cache
+def library_flags():
+    """Where the headers of these libraries are; their warnings are not ours. No C++ bindings, which MPIs once had."""
+    modules = sorted({library_of(header) for header in headers()} - {""})
+    said = subprocess.run(["pkg-config", "--cflags-only-I", *modules], stdout=subprocess.PIPE, text=True, check=True)
+    folders = said.stdout.replace("-I", "-isystem ") if modules else ""
+    return [*shlex.split(folders), "-DMPICH_SKIP_MPICXX", "-DOMPI_SKIP_MPICXX"]
 
 
 def run(command, **how):
@@ -33,7 +53,7 @@ def run(command, **how):
 
 def compile(compiler, source, output, *flags):
     """'' if the source compiles without a warning, else what the compiler said."""
-    includes = [f"-I{base}" for base in include_roots]
+    includes = [*(f"-I{base}" for base in include_roots), *library_flags()]
     return run([*ccache, compiler, "-pthread", *warnings, *includes, *flags, "-c", source, "-o", output])
 
 

@@ -29,8 +29,8 @@ ceiling = {"transports/": "communicator", "cuda/": "run"}
 
 # The one place that may include a library.
 libraries = {
-    "rondo/transports/ucx.hpp": ("ucp/", "ucs/", "uct/"),
-    "rondo/transports/verbs.hpp": ("infiniband/", "rdma/"),
+    "rondo/transports/ucx": ("ucp/", "ucs/", "uct/"),
+    "rondo/transports/verbs": ("infiniband/", "rdma/"),
     "rondo/transports/cuda_ipc.hpp": ("cuda", "cuda_runtime"),
     "rondo/adapters/nccl.h": ("nccl", "cuda"),
     "rondo/adapters/torch.hpp": ("torch/", "c10/"),
