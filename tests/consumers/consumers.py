@@ -79,6 +79,26 @@ def meson(folder):
     return "" if installed == ["trainer"] else f"a subproject must install nothing of its own: {installed}"
 
 
+def no_other_library(prefix, folder):
+    """Whoever includes rondo.hpp and tcp.hpp reads no header of a network library and loads none."""
+    source, program = folder / "tcp.cpp", folder / "tcp"
+    source.write_text("#include <rondo/rondo.hpp>\n#include <rondo/transports/bootstrap.hpp>\n"
+                      "#include <rondo/transports/tcp.hpp>\n"
+                      "int main() {\n  auto ranks = rondo::join();\n"
+                      "  rondo::communicator comm(ranks, rondo::tcp::connect(ranks));\n  comm.barrier();\n}\n")
+    compile = ["g++", "-std=c++20", "-pthread", f"-I{prefix}/include", source]
+    complaint = checks.run([*compile, "-o", program]) or checks.run([program])
+    if complaint:
+        return complaint
+    read = subprocess.run([*compile, "-M"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    loaded = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    own = {"linux-vdso", "libstdc++", "libm", "libgcc_s", "libc", "ld-linux-x86-64", "ld-linux-aarch64"}
+    foreign = [path for path in read.split() if re.search(r"/(infiniband|rdma|uc[pst]|cuda\w*)/|/mpi\.h$", path)]
+    foreign += [name for name in map(pathlib.PurePath, re.findall(r"^\t(\S+)\.so\.", loaded, re.M))
+                if name.name not in own]
+    return f"more is needed: {' '.join(map(str, foreign))}" if foreign else ""
+
+
 def every_header(prefix):
     missing = [name for name in checks.headers() if not (prefix / "include" / name).is_file()]
     return f"not installed: {' '.join(missing)}" if missing else ""
@@ -99,6 +119,7 @@ def main():
             ("meson install", lambda: install(prefix, folder)),
             ("every header is installed", lambda: every_header(prefix)),
             ("pkg-config", lambda: pkg_config(prefix, folder)),
+            ("TCP needs no other library", lambda: no_other_library(prefix, folder)),
             ("CMake", lambda: cmake(prefix, folder)),
             ("CMake refuses another minor version", lambda: cmake_version(prefix, folder)),
             ("CMake, after the installed tree was moved", move),
