@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Runs what needs RDMA in guests with Soft-RoCE (Debian 12, as root; installs what is missing). The first run builds the
+# image of the guest, which stays in build/vm. The last line counts: N passed, N failed.
+#
+#   tests/vm/run.sh                all of it
+#   tests/vm/run.sh --trimmed      less than 5 minutes
+#   tests/vm/run.sh TEST …         only these, by the names in tests/vm/meson.build
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+suite=vm tests=()
+while (($#)); do
+  case $1 in
+    --trimmed) suite=vm-trimmed ;;
+    -*) sed -n '2,7s/^# \?//p' tests/vm/run.sh && exit 2 ;;
+    *) tests+=("$1") ;;
+  esac
+  shift
+done
+
+source tests/packages.sh
+need g++ ibverbs-providers iproute2 libcli11-dev libfmt-dev libgtest-dev libibverbs-dev libssl-dev libucx-dev meson \
+  ninja-build nlohmann-json3-dev pkg-config python3 qemu-system-x86 xz-utils
+
+folder=build/guests
+rm -f "$folder"/*.xml "$folder"/meson-logs/testlog*.json
+if [[ ! -f $folder/build.ninja ]]; then
+  meson setup "$folder" -Dwerror=true -Doptimization=1 -Ddebug=false -Ducx=enabled -Dverbs=enabled
+fi
+tests/vm/image.sh >/dev/null
+meson test -C "$folder" --print-errorlogs --setup all --suite "$suite" "${tests[@]}" || true
+exec tests/count.py "$folder"
