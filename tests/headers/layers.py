@@ -12,7 +12,7 @@ import checks
 # own layer and those below. A header in detail/ lies where what it includes puts it.
 layers = [
     ("base", "config version types algorithm element float16 bfloat16 float8 error wait options"),
-    ("concepts", "transport. memory registered_ device reduce_op schedule. group fingerprint reconnect"),
+    ("concepts", "transport. pollable memory registered_ device reduce_op schedule. group fingerprint reconnect"),
     ("diagnostics", "diagnostics/"),
     ("algorithms", "ops fold schedule/ direct/"),
     ("run", "run/"),

@@ -6,18 +6,24 @@
 #include <rondo/detail/file_descriptor.hpp>
 #include <rondo/detail/mirrored_memory.hpp>
 #include <rondo/detail/shared_file.hpp>
+#include <rondo/error.hpp>
 #include <rondo/memory.hpp>
 #include <rondo/registered_memory.hpp>
 #include <rondo/types.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
+#include <poll.h>
 #include <span>
+#include <string>
+#include <sys/eventfd.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -54,14 +60,19 @@ struct inbox_layout {
   std::size_t bytes() const noexcept { return board_at() + board; }
 };
 
-/// The inbox of one rank.
-using inbox = std::shared_ptr<file_descriptor const>;
+/// The inbox of one rank: its memory, and the eventfd that wakes its owner out of poll(2).
+struct inbox {
+  std::shared_ptr<file_descriptor const> memory, waker;
+};
 
 inline inbox make_inbox(inbox_layout const& layout) {
   // As much as the machine has, but all ranks together no more than a process can address.
   std::size_t const memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * page_bytes;
   std::size_t const addresses = (std::size_t{1} << 45) / static_cast<std::size_t>(layout.ranks);
-  return std::make_shared<file_descriptor const>(make_shared_file(layout.bytes(), std::min(memory, addresses)));
+  file_descriptor waker(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!waker) throw error(std::string("cannot make an eventfd (") + std::strerror(errno) + "): raise ulimit -n");
+  return {std::make_shared<file_descriptor const>(make_shared_file(layout.bytes(), std::min(memory, addresses))),
+          std::make_shared<file_descriptor const>(std::move(waker))};
 }
 
 /// Byte streams, boards and mailboxes in memory that all ranks share. A ring per ordered pair lies in the inbox of its
@@ -70,10 +81,12 @@ class ring_streams {
  public:
   /// `inboxes` were made by make_inbox() with the same layout, by rank.
   ring_streams(rank_t rank, inbox_layout layout, std::vector<inbox> const& inboxes)
-      : rank_(rank), layout_(layout), registered_(std::make_shared<registered_memory>(rank, inboxes, layout.bytes())) {
+      : rank_(rank), layout_(layout),
+        registered_(std::make_shared<registered_memory>(rank, memory_of(inboxes), layout.bytes())) {
     static_assert(sizeof(bell) <= line_pair);
     bell::prepare();
-    auto const file = [&](rank_t q) { return by_rank(inboxes, q)->get(); };
+    auto const file = [&](rank_t q) { return by_rank(inboxes, q).memory->get(); };
+    for (inbox const& i : inboxes) wakers_.push_back(i.waker);
     for (rank_t q = 0; q < layout.ranks; ++q) {
       heads_.push_back(map_shared(file(q), 0, layout.head_bytes()));
       boards_.push_back(map_shared(file(q), layout.board_at(), layout.board));
@@ -96,7 +109,7 @@ class ring_streams {
 
   std::size_t write(rank_t peer, std::span<std::byte const> bytes, bool more) noexcept {
     std::size_t const n = by_rank(writers_, peer).write(bytes, more);
-    if (n != 0 && !more) bell_of(peer).ring();
+    if (n != 0 && !more) notify(peer);
     return n;
   }
 
@@ -106,12 +119,12 @@ class ring_streams {
 
   void consume(rank_t peer, std::size_t n) noexcept {
     by_rank(readers_, peer).consume(n);
-    bell_of(peer).ring();
+    notify(peer);
   }
 
   std::size_t read(rank_t peer, std::span<std::byte> into) noexcept {
     std::size_t const n = by_rank(readers_, peer).read(into);
-    if (n != 0) bell_of(peer).ring();
+    if (n != 0) notify(peer);
     return n;
   }
 
@@ -120,14 +133,29 @@ class ring_streams {
     return {memory.data(), memory.size()};
   }
   mailbox& mail(rank_t owner, rank_t writer) const noexcept { return peer_in(owner, writer).mail; }
-  void notify(rank_t peer) noexcept { bell_of(peer).ring(); }
+  void notify(rank_t peer) noexcept { bell_of(peer).ring(by_rank(wakers_, peer)->get()); }
   std::shared_ptr<registered_memory> registered() const noexcept { return registered_; }
 
   void wait(std::chrono::nanoseconds patience) noexcept {
-    bell_of(rank_).sleep(patience, [this] { return std::exchange(seen_, traffic()) != seen_; });
+    bell_of(rank_).sleep(patience, [this] { return stirred(); });
+  }
+
+  std::chrono::nanoseconds watch(std::vector<pollfd>& polled) {
+    polled.push_back({by_rank(wakers_, rank_)->get(), POLLIN, 0});
+    return bell_of(rank_).lie_down([this] { return stirred(); });
+  }
+  void watched(std::span<pollfd const> answers) noexcept {
+    bell_of(rank_).get_up();
+    if (eventfd_t rings = 0; answers.front().revents != 0) ::eventfd_read(by_rank(wakers_, rank_)->get(), &rings);
   }
 
  private:
+  static std::vector<std::shared_ptr<file_descriptor const>> memory_of(std::vector<inbox> const& inboxes) {
+    std::vector<std::shared_ptr<file_descriptor const>> files;
+    for (inbox const& i : inboxes) files.push_back(i.memory);
+    return files;
+  }
+
   /// A rank constructs nothing: zero bytes are an empty ring, an empty mailbox and a silent bell, whoever comes first.
   correspondence& peer_in(rank_t owner, rank_t peer) const noexcept {
     std::byte* const place = by_rank(heads_, owner).data() + layout_.counters_at(peer);
@@ -136,6 +164,9 @@ class ring_streams {
   bell& bell_of(rank_t owner) const noexcept {
     return *std::launder(reinterpret_cast<bell*>(by_rank(heads_, owner).data()));
   }
+
+  /// Has anything happened since the last look?
+  bool stirred() noexcept { return std::exchange(seen_, traffic()) != seen_; }
 
   /// Changes whenever a peer has written to this rank, consumed from it or put something into its mailbox.
   std::uint64_t traffic() const noexcept {
@@ -154,6 +185,7 @@ class ring_streams {
   rank_t rank_;
   inbox_layout layout_;
   std::shared_ptr<registered_memory> registered_;
+  std::vector<std::shared_ptr<file_descriptor const>> wakers_;
   std::vector<mapping> heads_, boards_, rings_;
   std::vector<ring_writer> writers_;
   std::vector<ring_reader> readers_;

@@ -1,15 +1,14 @@
 #pragma once
 
 #include <rondo/group.hpp>
+#include <rondo/pollable.hpp>
 #include <rondo/transport.hpp>
 #include <rondo/transports/tcp/mesh.hpp>
 #include <rondo/transports/tcp/stream.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
-#include <ctime>
 #include <memory>
 #include <poll.h>
 #include <span>
@@ -85,13 +84,19 @@ class tcp {
   /// Also sends what writes with `more` have held back. A stream that made one wait return early is not waited for
   /// again until it has been tried.
   void wait(std::chrono::nanoseconds patience) {
-    polled_.resize(streams_.size());
-    for (std::size_t q = 0; q < streams_.size(); ++q) polled_[q] = streams_[q].watch();
-    auto const limit = std::max(patience, std::chrono::nanoseconds(0));
-    auto const seconds = std::chrono::floor<std::chrono::seconds>(limit);
-    timespec const timeout{static_cast<std::time_t>(seconds.count()), static_cast<long>((limit - seconds).count())};
-    if (::ppoll(polled_.data()->data(), 2 * polled_.size(), &timeout, nullptr) <= 0) return;
-    for (std::size_t q = 0; q < streams_.size(); ++q) streams_[q].watched(polled_[q]);
+    polled_.clear();
+    watch(polled_);
+    detail::poll_until_ready(polled_, patience);
+    watched(polled_);
+  }
+
+  std::chrono::nanoseconds watch(std::vector<pollfd>& polled) {
+    for (auto& s : streams_)
+      for (pollfd const& p : s.watch()) polled.push_back(p);
+    return detail::any_time;
+  }
+  void watched(std::span<pollfd const> answers) noexcept {
+    for (std::size_t q = 0; q < streams_.size(); ++q) streams_[q].watched(answers.subspan(2 * q).first<2>());
   }
 
  private:
@@ -141,10 +146,10 @@ class tcp {
   rank_t rank_;
   tcp_options options_;
   std::vector<detail::tcp_stream> streams_;
-  std::vector<std::array<pollfd, 2>> polled_;
+  std::vector<pollfd> polled_;
   ::pid_t owner_ = ::getpid();
 };
 
-static_assert(transport<tcp>);
+static_assert(pollable<tcp>);
 
 }  // namespace rondo::inline v0

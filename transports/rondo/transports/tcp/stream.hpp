@@ -79,7 +79,7 @@ class tcp_stream {
     return {
         {{input ? lane(in_).descriptor() : -1, POLLIN, 0}, {output_full_ ? lane(out_).descriptor() : -1, POLLOUT, 0}}};
   }
-  void watched(std::array<pollfd, 2> const& answer) noexcept {
+  void watched(std::span<pollfd const, 2> answer) noexcept {
     if (answer[0].revents != 0) input_empty_ = false;
     if (answer[1].revents != 0) output_full_ = false;
   }
