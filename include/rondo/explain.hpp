@@ -3,6 +3,8 @@
 #include <rondo/algorithm.hpp>
 #include <rondo/policy.hpp>
 #include <rondo/select.hpp>
+#include <rondo/transport.hpp>
+#include <rondo/types.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -35,6 +37,17 @@ inline std::string time_in_words(double us) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + (long_time ? " ms" : " us");
 }
 
+/// "rank 1", "ranks 0-2, 5".
+inline std::string ranks_in_words(std::vector<rank_t> const& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t first = 0, last; first < ranks.size(); first = last + 1) {
+    for (last = first; last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1;) ++last;
+    text += (first == 0 ? "" : ", ") + std::to_string(ranks[first]);
+    if (last > first) text += (last > first + 1 ? "-" : ", ") + std::to_string(ranks[last]);
+  }
+  return text;
+}
+
 inline std::string explain_line(policy::line const& l, std::string const& file) {
   std::string text = "  by the policy " + file + ": measured " + time_in_words(l.microseconds) + " at " +
                      bytes_in_words(l.bytes) + " on " + std::to_string(l.ranks) + " ranks";
@@ -45,33 +58,64 @@ inline std::string explain_line(policy::line const& l, std::string const& file) 
          (l.up_to == policy::any_size ? "for all larger buffers" : "up to " + bytes_in_words(l.up_to));
 }
 
-inline std::string explain_model(situation const& s, algorithm chosen) {
-  link_constants const c = constants_of(s.link, s.turns);
-  std::vector<std::pair<std::uint64_t, algorithm>> others;
-  for (algorithm const a : scheduled_algorithms)
-    if (terms const t = terms_of(a, s.collective, s.ranks, s.bytes); a != chosen && admits(s, t))
-      others.emplace_back(predicted(t, c), a);
-  std::stable_sort(others.begin(), others.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+/// "3 messages one after the other, 1 KiB sent, 512 B folded; alpha 9.00 us, …".
+inline std::string terms_in_words(terms const& t, link_constants const& c) {
   auto const decimal = [](std::uint64_t thousandths) {
     auto const cents = std::to_string(thousandths % 1000 / 10);
     return std::to_string(thousandths / 1000) + (cents.size() < 2 ? ".0" : ".") + cents;
   };
+  return std::to_string(t.rounds) + (t.rounds == 1 ? " message" : " messages one after the other") +
+         (t.more > 0 ? " and " + std::to_string(t.more) + " more" : "") + ", " + bytes_in_words(t.sent) + " sent, " +
+         bytes_in_words(t.folded) + " folded; alpha " + decimal(c.alpha) + " us, gap " + decimal(c.gap) + " us, beta " +
+         decimal(c.beta) + " ns/B" + (crossing(t.paths) > 100 ? " x " + decimal(crossing(t.paths) * 10) : "") +
+         ", gamma " + decimal(c.gamma) + " ns/B";
+}
+
+inline std::string explain_model(situation const& s, algorithm chosen) {
+  std::vector<std::pair<std::uint64_t, algorithm>> others;
+  for (algorithm const a : scheduled_algorithms)
+    if (a != chosen && admits(s, a)) others.emplace_back(predicted(s, a, s.bytes), a);
+  std::stable_sort(others.begin(), others.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
   auto const forecast = [](algorithm a, std::uint64_t picoseconds) {
     return std::string(to_string(a)) + " " + time_in_words(static_cast<double>(picoseconds) * 1e-6);
   };
-  terms const t = terms_of(chosen, s.collective, s.ranks, s.bytes);
-  std::string text =
-      "  by the model: " + std::to_string(t.rounds) + (t.rounds == 1 ? " message" : " messages one after the other") +
-      (t.more > 0 ? " and " + std::to_string(t.more) + " more" : "") + ", " + bytes_in_words(t.sent) + " sent, " +
-      bytes_in_words(t.folded) + " folded; alpha " + decimal(c.alpha) + " us, gap " + decimal(c.gap) + " us, beta " +
-      decimal(c.beta) + " ns/B" + (crossing(t.paths) > 100 ? " x " + decimal(crossing(t.paths) * 10) : "") +
-      ", gamma " + decimal(c.gamma) + " ns/B\n" + "  predicted: " + forecast(chosen, predicted(t, c));
+  std::string text = "  by the model: ";
+  if (s.hosts > 1 && chosen == algorithm::hierarchical) {
+    host_terms const h = host_terms_of(s, s.bytes);
+    text += "within a host " + terms_in_words(h.inside, constants_of(s.link_inside, s.turns)) + "\n  between hosts " +
+            terms_in_words(h.between, constants_of(s.link, s.turns));
+  } else {
+    text += terms_in_words(terms_of(chosen, s.collective, s.ranks, s.bytes), constants_of(s.link, s.turns));
+  }
+  text += "\n  predicted: " + forecast(chosen, predicted(s, chosen, s.bytes));
   for (std::size_t i = 0; i < std::min<std::size_t>(2, others.size()); ++i)
     text += ", " + forecast(others[i].second, others[i].first);
   return text;
 }
 
 }  // namespace detail
+
+/// How the transport connects its rank with the others, by its member explain(peer) where it has that: one line for all
+/// that are connected alike, without a line break at the end.
+template <transport X>
+std::string explain(X const& x) {
+  std::vector<std::pair<std::string, std::vector<rank_t>>> ways;
+  for (rank_t q = 0; q < x.size(); ++q) {
+    if (q == x.rank()) continue;
+    std::string way(transport_name(x));
+    if constexpr (requires { std::string(x.explain(q)); }) way = x.explain(q);
+    auto const known = std::find_if(ways.begin(), ways.end(), [&](auto const& w) { return w.first == way; });
+    if (known != ways.end())
+      known->second.push_back(q);
+    else
+      ways.push_back({way, {q}});
+  }
+  std::string text = "rank " + std::to_string(x.rank()) + " of " + std::to_string(x.size()) + " is connected";
+  for (auto const& [way, ranks] : ways)
+    text += (ways.size() > 1 ? "\n  with " : " with ") + detail::ranks_in_words(ranks) + " by " +
+            (way.empty() ? "a transport without a name" : way);
+  return ways.empty() ? text + " with nobody" : text;
+}
 
 /// What `automatic` means in that situation, over the transport with that name, and why: two or three lines without a
 /// line break at the end. `measured` may be nullptr. `one_hop` are the bytes up to which an all_reduce through shared

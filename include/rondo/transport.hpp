@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <string_view>
 
 namespace rondo::inline v0 {
 
@@ -38,6 +39,16 @@ concept transport = requires(X x, X const cx, rank_t peer, std::span<std::byte c
   { x.wait(patience) } -> std::same_as<void>;
 };
 // clang-format on
+
+/// The name of a transport, or an empty text if it has none.
+template <transport X>
+std::string_view transport_name(X const& x) noexcept {
+  if constexpr (requires { std::string_view(x.name()); })
+    return x.name();
+  else if constexpr (requires { std::string_view(X::name); })
+    return X::name;
+  return {};
+}
 
 /// Bytes of one write or read by which a large message moves best over the transport: its piece_bytes(), if it has that
 /// member, else as much as stays in the nearest caches.

@@ -57,10 +57,11 @@ checks.report([
         "communicator.md")),
     ("every field of the options is in the reference", lambda: missing(
         found(r"^  [\w:]+(?:<[\w:]+>)? (\w+)(?: = [^;]+|\{[^;]*\});", "include/rondo/options.hpp",
-              "transports/rondo/transports/environment.hpp", "transports/rondo/transports/tcp/options.hpp"), None)),
+              "transports/rondo/transports/environment.hpp", "transports/rondo/transports/tcp/options.hpp",
+              "transports/rondo/transports/multi/options.hpp"), None)),
     ("every environment variable is in the reference", lambda: missing(
         found(r'"(RONDO_[A-Z_]+)"', "transports/rondo/transports/environment.hpp",
-              "transports/rondo/transports/interfaces.hpp"), "joining.md")),
+              "transports/rondo/transports/interfaces.hpp", "transports/rondo/transports/multi.hpp"), "joining.md")),
     ("every option of the rondo command is in the reference", lambda: missing(
         re.findall(r"(?<=[\",!])(--?[a-zA-Z][\w-]*)(?=[\",])", "".join(
             (root / "bench" / name).read_text() for name in ("command_line.cpp", "launch.cpp"))), "command.md")),

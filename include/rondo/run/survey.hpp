@@ -20,6 +20,7 @@ namespace rondo::inline v0::run {
 /// What the ranks of a communicator tell each other about where they run: all decide alike by it.
 struct surroundings {
   world_shape shape;
+  int hosts = 1;         ///< on which they run; more than in the shape if the ranks of a host are not neighbours
   bool crowded = false;  ///< more ranks than cores want to run where this one does
   bool turns = false;    ///< the same for rank 0, and so alike on all ranks
   bool boards = false;   ///< all ranks share memory that calls can go through
@@ -31,14 +32,19 @@ struct whereabouts {
   cpu_set_t cores{};            ///< that the rank may use
   bool board = false;           ///< its transport has memory that its ranks share
   std::uint64_t policy = 0;     ///< digest of its measured choices
+  rank_t leader = nobody;       ///< the lowest rank of its host, as its transport has proved; nobody if it cannot tell
 
-  static whereabouts here(bool board, std::uint64_t policy) {
+  /// What this rank knows by itself: its host and its cores.
+  static whereabouts here() {
     whereabouts me;
-    me.board = board;
-    me.policy = policy;
     std::ifstream("/proc/sys/kernel/random/boot_id").read(me.host.data(), me.host.size() - 1);
     ::sched_getaffinity(0, sizeof me.cores, &me.cores);
     return me;
+  }
+
+  /// Not the kernel but the transport says what a host is, if it can: containers share the one and not the other.
+  bool shares_host(whereabouts const& other) const noexcept {
+    return leader == other.leader && (leader != nobody || host == other.host);
   }
 };
 
@@ -70,15 +76,22 @@ inline void check_policies(std::vector<whereabouts> const& all) {
                           static_cast<rank_t>(q));
 }
 
-/// `board` says that this rank's transport has one, `policy` is the digest of its measured choices. Every rank of the
-/// group must call; blocks until all have. Throws connect_error, on all ranks, if the policies differ.
-inline surroundings survey(group& g, bool board, std::uint64_t policy, group::clock::time_point deadline) {
+/// The lowest rank of this one's host, as the transport has proved by its member host_leader(); nobody if it cannot
+/// tell.
+template <class X>
+rank_t host_leader(X const& x) noexcept {
+  if constexpr (requires { x.host_leader(); }) return x.host_leader();
+  return nobody;
+}
+
+/// `me` is complete for this rank. Every rank of the group must call; blocks until all have. Throws connect_error, on
+/// all ranks, if the policies differ.
+inline surroundings survey(group& g, whereabouts const& me, group::clock::time_point deadline) {
   surroundings found{{g.size(), {}}};
   if (g.size() == 1) {
     found.shape.hosts = {1};
     return found;
   }
-  auto const me = whereabouts::here(board, policy);
   std::vector<whereabouts> all(static_cast<std::size_t>(g.size()));
   auto const blobs = g.exchange({reinterpret_cast<char const*>(&me), sizeof me}, deadline);
   for (std::size_t q = 0; q < all.size(); ++q)
@@ -87,19 +100,21 @@ inline surroundings survey(group& g, bool board, std::uint64_t policy, group::cl
   found.boards = std::all_of(all.begin(), all.end(), [](whereabouts const& w) { return w.board; });
   found.crowded = crowded(me, all);
   found.turns = crowded(all.front(), all);
-  std::vector<std::array<char, 40>> seen;
+  std::vector<whereabouts> seen;  // one of each host
+  bool neighbours = true;
   for (auto const& rank : all) {
-    auto const& h = rank.host;
-    if (!seen.empty() && seen.back() == h) {
+    auto const same = [&](whereabouts const& other) { return rank.shares_host(other); };
+    if (!seen.empty() && same(seen.back())) {
       ++found.shape.hosts.back();
-    } else if (std::find(seen.begin(), seen.end(), h) == seen.end()) {
-      seen.push_back(h);
+    } else if (std::none_of(seen.begin(), seen.end(), same)) {
+      seen.push_back(rank);
       found.shape.hosts.push_back(1);
     } else {
-      found.shape.hosts = {g.size()};  // the ranks of a host are not neighbours: groups of ranks would cut across hosts
-      break;
+      neighbours = false;
     }
   }
+  found.hosts = static_cast<int>(seen.size());
+  if (!neighbours) found.shape.hosts = {g.size()};  // groups of ranks would cut across hosts
   return found;
 }
 

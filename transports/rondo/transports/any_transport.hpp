@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -41,6 +42,8 @@ class any_transport {
   mailbox& mail(rank_t owner, rank_t writer) const { return inside_->mail(owner, writer); }
   void notify(rank_t peer) { inside_->notify(peer); }
   std::shared_ptr<registered_memory> registered() const { return inside_->registered(); }
+  rank_t host_leader() const noexcept { return inside_->host_leader(); }
+  std::string explain(rank_t peer) const { return inside_->explain(peer); }
   any_transport reconnect(std::shared_ptr<group> const& ranks, group::clock::time_point deadline) const {
     return inside_->reconnect(ranks, deadline);
   }
@@ -61,6 +64,8 @@ class any_transport {
     virtual mailbox& mail(rank_t, rank_t) const = 0;
     virtual void notify(rank_t) = 0;
     virtual std::shared_ptr<registered_memory> registered() const = 0;
+    virtual rank_t host_leader() const noexcept = 0;
+    virtual std::string explain(rank_t) const = 0;
     virtual any_transport reconnect(std::shared_ptr<group> const&, group::clock::time_point) const = 0;
   };
 
@@ -68,10 +73,7 @@ class any_transport {
   struct model final : contract {
     explicit model(X inner) : x(std::move(inner)) {}
 
-    std::string_view name() const noexcept override {
-      if constexpr (requires { std::string_view(X::name); }) return X::name;
-      return {};
-    }
+    std::string_view name() const noexcept override { return transport_name(x); }
     rank_t rank() const noexcept override { return x.rank(); }
     int size() const noexcept override { return x.size(); }
     std::size_t write(rank_t peer, std::span<std::byte const> bytes, bool more) override {
@@ -97,6 +99,14 @@ class any_transport {
     std::shared_ptr<registered_memory> registered() const override {
       if constexpr (addressable<X>) return x.registered();
       return {};
+    }
+    rank_t host_leader() const noexcept override {
+      if constexpr (requires { x.host_leader(); }) return x.host_leader();
+      return nobody;
+    }
+    std::string explain(rank_t peer) const override {
+      if constexpr (requires { x.explain(peer); }) return x.explain(peer);
+      return std::string(name());
     }
     any_transport reconnect(std::shared_ptr<group> const& ranks, group::clock::time_point deadline) const override {
       return any_transport(rondo::reconnect(x, ranks, deadline));
