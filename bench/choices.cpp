@@ -79,7 +79,7 @@ std::vector<row> least_disturbed(std::span<row const> rows) {
 }
 
 algorithm built_in_choice(policy::line const& l, int cores) {
-  auto const kind = link_of(l.transport);
+  auto const kind = link_inside(l.transport);
   return select({.collective = l.collective,
                  .bytes = l.bytes,
                  .ranks = l.ranks,

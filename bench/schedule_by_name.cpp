@@ -9,7 +9,7 @@ void with_schedule(algorithm how, collective what, int ranks, rank_t root,
                    std::function<void(schedule_ref const&)> const& f) {
   using enum collective;
   auto const with = [&]<collective C>() {
-    run::with_schedule<C>(how, {ranks, {}}, root, [&](auto const& s) { f(schedule_ref(s)); });
+    run::with_schedule<C>(how, {ranks, {}}, root, 0, [&](auto const& s) { f(schedule_ref(s)); });
   };
   switch (what) {
     case all_reduce: return with.template operator()<all_reduce>();

@@ -247,19 +247,22 @@ class communicator {
                           boards ? boards.slot_bytes() : 0);
   }
 
+  /// How this rank is connected with the others, and why so, as far as the transport can tell: see multi. For people;
+  /// the wording may change.
+  std::string explain() const { return rondo::explain(calls_.transport()); }
+
   /// Does the algorithm offer the collective here? As supports(), and a direct all_reduce where ranks share memory.
   bool offers(algorithm a, collective c) const noexcept { return supports(a, c, size(), calls_.around().boards); }
 
  private:
   /// A call that brings no options and whose operation, if it has one, commutes.
   situation plain_call(collective c, std::size_t bytes) const noexcept {
-    return {.collective = c,
-            .bytes = bytes,
-            .ranks = size(),
-            .ordered = calls_.options().ordered,
-            .shared_memory = c == collective::all_reduce && offers(algorithm::direct, c),
-            .turns = calls_.around().turns,
-            .link = link_of(calls_.automatic_choices().transport())};
+    situation s = calls_.automatic_choices().place();
+    s.collective = c;
+    s.bytes = bytes;
+    s.ordered = calls_.options().ordered;
+    s.shared_memory = c == collective::all_reduce && offers(algorithm::direct, c);
+    return s;
   }
 
   template <class R>

@@ -3,6 +3,7 @@
 #include <rondo/algorithm.hpp>
 #include <rondo/schedule/terms.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -19,10 +20,15 @@ enum class link : std::uint8_t {
   other  ///< a network of its own, such as a user's transport
 };
 
-/// The kind of link of a transport with that name.
+/// The kind of link of a transport with that name, between hosts if it makes a difference between them.
 constexpr link link_of(std::string_view transport) noexcept {
   if (transport == "shm" || transport == "in_process") return link::shared_memory;
-  return transport == "tcp" ? link::tcp : link::other;
+  return transport == "tcp" || transport == "multi" ? link::tcp : link::other;
+}
+
+/// The kind of its links within a host.
+constexpr link link_inside(std::string_view transport) noexcept {
+  return transport == "multi" ? link::shared_memory : link_of(transport);
 }
 
 /// Constants of a kind of link: those of Hockney's model, and two that decide among algorithms that are alike in it.
@@ -59,11 +65,14 @@ struct situation {
   rondo::collective collective;
   std::size_t bytes;  ///< of the whole buffer of one rank
   int ranks;
-  bool keep_order = false;     ///< the operation does not commute
-  bool ordered = false;        ///< every element must have the canonical summation tree
-  bool shared_memory = false;  ///< the ranks share memory that the call can go through
-  bool turns = false;          ///< there are more ranks than cores
-  rondo::link link = rondo::link::other;
+  bool keep_order = false;                       ///< the operation does not commute
+  bool ordered = false;                          ///< every element must have the canonical summation tree
+  bool shared_memory = false;                    ///< the ranks share memory that the call can go through
+  bool turns = false;                            ///< there are more ranks than cores
+  rondo::link link = rondo::link::other;         ///< between hosts, if there are several
+  rondo::link link_inside = rondo::link::other;  ///< within a host; asked for only if there are several
+  int hosts = 1;                                 ///< that the ranks run on, neighbours on the same one
+  int most_on_host = 1;                          ///< asked for only if there are several
 };
 
 /// May the algorithm do the call?
@@ -75,10 +84,42 @@ constexpr bool admits(situation const& s, algorithm a) noexcept {
   return admits(s, terms_of(a, s.collective, s.ranks, s.bytes));
 }
 
+/// What hierarchical asks of the busiest rank within its host, and between hosts. One link carries what all ranks of a
+/// host send to others, so that `sent` between hosts is the whole host's.
+struct host_terms {
+  terms inside, between;
+};
+constexpr host_terms host_terms_of(situation const& s, std::size_t bytes) noexcept {
+  auto const most = static_cast<std::uint64_t>(s.most_on_host), hosts = static_cast<std::uint64_t>(s.hosts);
+  std::uint64_t const others = bytes - bytes / most, abroad = bytes - bytes / hosts;
+  return {{.rounds = most > 1 ? 2U : 0U, .more = most > 2 ? 2 * (most - 2) : 0, .sent = 2 * others, .folded = others},
+          {.rounds = 2 * (hosts - 1), .sent = 2 * abroad, .folded = abroad / most}};
+}
+
 /// Picoseconds that the terms take over the link, by the model.
 constexpr std::uint64_t predicted(terms const& t, link_constants const& c) noexcept {
   return (t.rounds * c.alpha + t.more * c.gap) * 1000 + t.sent / 100 * c.beta * crossing(t.paths) +
          t.sent % 100 * c.beta + t.folded * c.gamma;
+}
+
+/// Picoseconds that a call with buffers of `bytes` takes by an algorithm, by the model. Between hosts the ranks of one
+/// share a link: those of a ring do not meet there, all others do.
+constexpr std::uint64_t predicted(situation const& s, algorithm a, std::size_t bytes) noexcept {
+  link_constants const across = constants_of(s.link, s.turns);
+  terms const t = terms_of(a, s.collective, s.ranks, bytes);
+  if (s.hosts <= 1) return predicted(t, across);
+  link_constants const inside = constants_of(s.link_inside, s.turns);
+  if (a == algorithm::hierarchical && s.collective == collective::all_reduce) {
+    host_terms const h = host_terms_of(s, bytes);
+    return predicted(h.inside, inside) + predicted(h.between, across);
+  }
+  auto const ranks = static_cast<std::uint64_t>(s.ranks), most = static_cast<std::uint64_t>(s.most_on_host);
+  std::uint64_t const abroad = t.paths == paths::neighbours ? t.sent : t.sent / ranks * (ranks - most) * most;
+  terms slowed = t;
+  slowed.sent = std::max(t.sent, abroad);
+  link_constants slower = across;
+  slower.beta = std::max(across.beta, inside.beta);
+  return predicted(slowed, slower);
 }
 
 /// The algorithms with a schedule; of those that are level the first is chosen.
@@ -102,13 +143,11 @@ constexpr std::size_t size_class(std::size_t bytes) noexcept { return std::bit_f
 /// so that all choose alike.
 constexpr algorithm select(situation const& s) noexcept {
   if (s.shared_memory && s.collective == collective::all_reduce) return algorithm::direct;
-  link_constants const constants = constants_of(s.link, s.turns);
   algorithm best = algorithm::direct;
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (algorithm const a : scheduled_algorithms) {
-    terms const t = terms_of(a, s.collective, s.ranks, size_class(s.bytes));
-    if (!admits(s, t)) continue;
-    std::uint64_t const time = predicted(t, constants);
+    if (!admits(s, a)) continue;
+    std::uint64_t const time = predicted(s, a, size_class(s.bytes));
     if (time < least) {
       least = time;
       best = a;

@@ -11,7 +11,9 @@ using namespace rondo;
 template <int... Sizes>
 consteval bool proved() {
   std::array<int, sizeof...(Sizes)> const sizes{Sizes...};
-  return static_cast<bool>(verify_all_reduce(hierarchical::all_reduce{hierarchical::groups(sizes)}));
+  hierarchical::groups const groups(sizes);
+  return verify_all_reduce(hierarchical::all_reduce{groups}) &&
+         verify_all_reduce(hierarchical::all_reduce{groups, true});
 }
 
 static_assert(proved<1>());

@@ -70,8 +70,9 @@ inline void for_each_family(std::function<void(std::string const&, look_at_sched
   visit(std::string(hierarchical::name), [&](int ranks, std::set<rank_t> const& roots, look_at_schedule const& look) {
     for (auto const& sizes : {groups_of(ranks, 1), groups_of(ranks, 4), groups_of(ranks, ranks / 2 + 1),
                               groups_of(ranks, ranks), uneven_groups(ranks)})
-      if (hierarchical::groups::valid(sizes))
-        for_each_schedule<hierarchical>(roots, erased(look), hierarchical::groups(sizes));
+      for (bool const pipelined : {false, true})
+        if (hierarchical::groups::valid(sizes))
+          for_each_schedule<hierarchical>(roots, erased(look), hierarchical::groups(sizes), pipelined);
   });
 }
 

@@ -99,7 +99,7 @@ void compare_with_schedules(std::size_t bytes) {
   for (auto const a : scheduled_algorithms)
     for (int const ranks : {2, 3, 4, 7, 8, 16}) {
       if (!supports(a, What, ranks) || a == algorithm::hierarchical) continue;
-      run::with_schedule<What>(a, {ranks, {ranks}}, 0, [&](auto const& s) {
+      run::with_schedule<What>(a, {ranks, {ranks}}, 0, bytes, [&](auto const& s) {
         auto const clock = cost(s, static_cast<double>(bytes), link_cost{0, 1, 0});
         auto const t = terms_of(a, What, ranks, bytes);
         EXPECT_GE(static_cast<int>(t.rounds + t.more), clock.messages) << to_string(a) << ' ' << ranks;

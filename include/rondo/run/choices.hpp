@@ -4,6 +4,7 @@
 #include <rondo/error.hpp>
 #include <rondo/group.hpp>
 #include <rondo/policy.hpp>
+#include <rondo/run/survey.hpp>
 #include <rondo/select.hpp>
 
 #include <algorithm>
@@ -19,16 +20,6 @@
 #include <utility>
 
 namespace rondo::inline v0::run {
-
-/// The name of a transport, or an empty text if it has none.
-template <class X>
-std::string_view transport_name(X const& x) noexcept {
-  if constexpr (requires { std::string_view(x.name()); })
-    return x.name();
-  else if constexpr (requires { std::string_view(X::name); })
-    return X::name;
-  return {};
-}
 
 /// The policy given, else the one that RONDO_POLICY names, else none. What is wrong with the file becomes the verdict
 /// of all ranks: the others would wait for this one.
@@ -48,22 +39,32 @@ inline std::shared_ptr<policy const> policy_or_environment(group& g, std::shared
 /// asked once for each class of sizes, because asking costs more than a small message.
 class choices {
  public:
-  choices(int ranks, bool turns, std::string_view transport, std::shared_ptr<policy const> measured)
+  choices(int ranks, surroundings const& around, std::string_view transport, std::shared_ptr<policy const> measured)
       : transport_(transport), policy_(std::move(measured)) {
+    place_.ranks = ranks;
+    place_.turns = around.turns;
+    place_.link = around.hosts > 1 ? link_of(transport) : link_inside(transport);
+    place_.link_inside = link_inside(transport);
+    auto const& hosts = around.shape.hosts;
+    place_.hosts = static_cast<int>(hosts.size());
+    place_.most_on_host = *std::max_element(hosts.begin(), hosts.end());
     for (std::size_t c = 1; c < collectives; ++c) {
       auto const what = static_cast<collective>(c);
       if (policy_) lines_[c] = policy_->lines_for(what, transport, ranks);
       for (std::size_t mode = 0; mode < (reduces(what) ? modes : 1); ++mode)
-        for (std::size_t k = 0; k < classes; ++k)
-          table_[c][mode][k] = select({.collective = what,
-                                       .bytes = k > 0 ? std::size_t{1} << (k - 1) : 0,
-                                       .ranks = ranks,
-                                       .keep_order = (mode & 1) != 0,
-                                       .ordered = (mode & 2) != 0,
-                                       .turns = turns,
-                                       .link = link_of(transport)});
+        for (std::size_t k = 0; k < classes; ++k) {
+          situation s = place_;
+          s.collective = what;
+          s.bytes = k > 0 ? std::size_t{1} << (k - 1) : 0;
+          s.keep_order = (mode & 1) != 0;
+          s.ordered = (mode & 2) != 0;
+          table_[c][mode][k] = select(s);
+        }
     }
   }
+
+  /// What all calls have in common.
+  situation const& place() const noexcept { return place_; }
 
   std::string const& transport() const noexcept { return transport_; }
   std::shared_ptr<policy const> const& measured() const noexcept { return policy_; }
@@ -86,6 +87,7 @@ class choices {
     return c == collective::all_reduce || c == collective::reduce_scatter || c == collective::reduce;
   }
 
+  situation place_{};
   std::string transport_;
   std::shared_ptr<policy const> policy_;
   std::array<std::span<policy::line const>, collectives> lines_{};

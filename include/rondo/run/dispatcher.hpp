@@ -40,9 +40,8 @@ class dispatcher {
   /// Every rank of the group must construct one; blocks until all have.
   dispatcher(std::shared_ptr<group> g, X transport, communicator_options const& options)
       : group_(std::move(g)), options_(completed(*group_, options)),
-        around_(survey(*group_, has_board(transport), options_.policy ? options_.policy->digest() : 0,
-                       group::clock::now() + options.deadline)),
-        choices_(group_->size(), around_.turns, transport_name(transport), options_.policy),
+        around_(survey(*group_, seen_from(transport, options_), group::clock::now() + options.deadline)),
+        choices_(group_->size(), around_, transport_name(transport), options_.policy),
         engine_(std::make_shared<engine<X>>(group_, std::move(transport), around_.crowded, around_.boards)) {}
 
   group& ranks() const noexcept { return *group_; }
@@ -81,9 +80,12 @@ class dispatcher {
     return options;
   }
 
-  static bool has_board(X const& transport) {
-    if constexpr (addressable<X>) return !transport.board(0).empty();
-    return false;
+  static whereabouts seen_from(X const& transport, communicator_options const& options) {
+    auto me = whereabouts::here();
+    if constexpr (addressable<X>) me.board = !transport.board(0).empty();
+    me.policy = options.policy ? options.policy->digest() : 0;
+    me.leader = host_leader(transport);
+    return me;
   }
 
   static flight_base::streams uses(single_message ends) noexcept {
@@ -158,7 +160,7 @@ class dispatcher {
               ? options.algorithm
               : choices_.of({Request::kind, request.bytes(), ranks, Request::keeps_order, ordered, shared});
       if (a == algorithm::direct && shared) return go_over_boards(request, j, go);
-      go_by_name<Request::kind>(a, request.root(), j, preparation, go);
+      go_by_name<Request::kind>(a, request.root(), request.bytes(), j, preparation, go);
     } else if constexpr (std::is_same_v<Algorithm, direct> && Request::kind == collective::all_reduce) {
       if (!offers_boards<Request>())
         throw invalid_argument("a direct all_reduce needs memory that all ranks share: use it over shm or in_process");
@@ -170,8 +172,8 @@ class dispatcher {
         static_assert(S::keeps_rank_order,
                       "this algorithm reorders operands: use tree or recursive_doubling, or declare the operation "
                       "commutative");
-      go_by(make_schedule<Request::kind, Algorithm>(around_.shape, request.root()), named<Algorithm>(), j, preparation,
-            go);
+      go_by(make_schedule<Request::kind, Algorithm>(around_.shape, request.root(), request.bytes()), named<Algorithm>(),
+            j, preparation, go);
     }
   }
 
@@ -194,8 +196,8 @@ class dispatcher {
 
   /// Knows nothing of the request but its kind, so that all algorithms are looked through once for all requests.
   template <collective C, class Go>
-  void go_by_name(algorithm a, rank_t root, job& j, preparation const& p, Go const& go) {
-    with_schedule<C>(a, around_.shape, root, [&](auto const& s) { go_by(go.keep(s), a, j, p, go); });
+  void go_by_name(algorithm a, rank_t root, std::size_t bytes, job& j, preparation const& p, Go const& go) {
+    with_schedule<C>(a, around_.shape, root, bytes, [&](auto const& s) { go_by(go.keep(s), a, j, p, go); });
   }
 
   template <class S, class Go>

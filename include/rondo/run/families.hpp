@@ -14,6 +14,7 @@
 #include <rondo/schedule/ring.hpp>
 #include <rondo/schedule/tree.hpp>
 
+#include <cstddef>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -94,17 +95,23 @@ constexpr algorithm named() noexcept {
   return algorithm::custom;
 }
 
-/// Family's schedule of the collective. Throws invalid_argument if it does not work for this many ranks.
+/// Chunks of this size and larger have segments enough to keep a pipeline busy.
+inline constexpr std::size_t pipelined_bytes = std::size_t{512} << 10;
+
+/// Family's schedule of the collective for buffers of so many bytes. Throws invalid_argument if it does not work for
+/// this many ranks.
 template <collective C, class Family>
-schedule_t<C, Family> make_schedule(world_shape const& shape, rank_t root) {
+schedule_t<C, Family> make_schedule(world_shape const& shape, rank_t root, std::size_t bytes) {
   using S = schedule_t<C, Family>;
   if (!offers<C, Family>(shape.ranks))
     throw invalid_argument(std::string(to_string(named<Family>())) + " does not work for " +
                            std::to_string(shape.ranks) +
                            " ranks: use a number of ranks that it allows, or another algorithm");
-  if constexpr (std::is_same_v<Family, hierarchical>)
-    return S{hierarchical::groups(groups_of(shape))};
-  else if constexpr (requires { S{shape.ranks, root}; })
+  if constexpr (std::is_same_v<Family, hierarchical>) {
+    S s{hierarchical::groups(groups_of(shape))};
+    s.pipelined = bytes / static_cast<std::size_t>(s.chunks()) >= pipelined_bytes;
+    return s;
+  } else if constexpr (requires { S{shape.ranks, root}; })
     return S{shape.ranks, root};
   else
     return S{shape.ranks};
@@ -125,12 +132,13 @@ void visit_family(algorithm a, F&& f, family_list<Families...>) {
                            ": choose another algorithm or leave the choice to rondo (automatic)");
 }
 
-/// Calls f with the schedule by which the algorithm does the collective. Throws invalid_argument if it does not offer
-/// it.
+/// Calls f with the schedule by which the algorithm does the collective on buffers of so many bytes. Throws
+/// invalid_argument if it does not offer it.
 template <collective C, class F>
-void with_schedule(algorithm a, world_shape const& shape, rank_t root, F&& f) {
+void with_schedule(algorithm a, world_shape const& shape, rank_t root, std::size_t bytes, F&& f) {
   visit_family<C>(
-      a, [&]<class Family>(std::type_identity<Family>) { f(make_schedule<C, Family>(shape, root)); }, families{});
+      a, [&]<class Family>(std::type_identity<Family>) { f(make_schedule<C, Family>(shape, root, bytes)); },
+      families{});
 }
 
 }  // namespace rondo::inline v0::run

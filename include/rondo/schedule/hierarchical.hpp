@@ -68,18 +68,28 @@ struct hierarchical {
 
   /// 2(L - 1) + 2(G - 1) K rounds for G groups, where K = ceil(L / smallest group) is the largest number of slices of a
   /// rank. A rank of the largest group sends 2(L - 1)/L of the buffer inside and 2(G - 1)/(G L) across.
+  ///
+  /// `pipelined` keeps the links inside and across busy at the same time, for buffers in many segments: segments follow
+  /// each other so closely that, while one crosses the borders, a later one is reduced inside and an earlier one is
+  /// handed out. The rounds of a segment are then spread over several times as many, of which the others are idle.
   struct all_reduce {
     groups g;
+    bool pipelined = false;
 
     static constexpr bool keeps_rank_order = false;
     static constexpr bool uniform_tree = false;
 
     RONDO_HD constexpr int ranks() const noexcept { return g.ranks(); }
     RONDO_HD constexpr int chunks() const noexcept { return g.largest() * g.count(); }
-    RONDO_HD constexpr int rounds() const noexcept { return 2 * inside() + across(); }
-    RONDO_HD constexpr int period() const noexcept { return rounds() > 0 ? rounds() : 1; }
+    RONDO_HD constexpr int rounds() const noexcept { return pipelined ? busy() * stages() : busy(); }
+    RONDO_HD constexpr int period() const noexcept { return busy() > 0 ? busy() : 1; }
 
     RONDO_HD constexpr step at(rank_t r, int i) const noexcept {
+      if (pipelined) {
+        int const stage = i / busy();
+        i %= busy();
+        if (stage != stage_of(i)) return {};
+      }
       int const group = g.of(r);
       if (i < inside()) return collect(group, r - g.first(group), i);
       i -= inside();
@@ -90,7 +100,19 @@ struct hierarchical {
    private:
     RONDO_HD constexpr int inside() const noexcept { return g.largest() - 1; }
     RONDO_HD constexpr int turns() const noexcept { return (g.largest() - 1) / g.smallest() + 1; }
-    RONDO_HD constexpr int across() const noexcept { return 2 * (g.count() - 1) * turns(); }
+    RONDO_HD constexpr int hops() const noexcept { return 2 * (g.count() - 1); }
+    RONDO_HD constexpr int across() const noexcept { return hops() * turns(); }
+    RONDO_HD constexpr int busy() const noexcept { return 2 * inside() + across(); }
+
+    /// A pipeline has a stage for what comes before the ring, one for what comes after it, and up to four for the ring:
+    /// the more of them, the longer it takes to fill.
+    RONDO_HD constexpr int hops_of_stage() const noexcept { return (hops() + 3) / 4; }
+    RONDO_HD constexpr int stages() const noexcept { return 2 + (hops() > 0 ? (hops() - 1) / hops_of_stage() + 1 : 0); }
+    RONDO_HD constexpr int stage_of(int round) const noexcept {
+      if (round < inside()) return 0;
+      if (round >= inside() + across()) return stages() - 1;
+      return 1 + (round - inside()) / turns() / hops_of_stage();
+    }
 
     /// The first slice of rank `local` of a group of `size`; also where the slices of its left neighbour end.
     RONDO_HD constexpr int first_slice(int local, int size) const noexcept {
@@ -132,7 +154,7 @@ struct hierarchical {
       s.from = owner(s.from, mine);
       s.out.first += mine * g.count();
       s.in.first += mine * g.count();
-      s.keep = s.keep || turns() > 1;
+      s.keep = s.keep || turns() > 1 || pipelined;
       return s;
     }
 
