@@ -40,7 +40,10 @@ void fold_range(void const* op, std::byte* out, std::byte const* a, std::byte co
 template <class T, class Op>
 void fold_sources(void const* op, std::span<std::byte* const> outs, std::span<std::byte const* const> sources,
                   std::size_t count) noexcept {
-  fold_tree<T, Op>(best_instruction_set(), *static_cast<Op const*>(op))(outs, sources, count);
+  auto const& own = *static_cast<Op const*>(op);
+  if (sources.size() == 2 && outs.size() == 1)  // no tree to speak of
+    return fold_two<T>(own, outs[0], sources[0], sources[1], count * sizeof(T));
+  fold_tree<T, Op>(best_instruction_set(), own)(outs, sources, count);
 }
 
 /// Operations whose fold is a sum: they share its code.

@@ -45,14 +45,14 @@ TEST_P(absent, is_named_at_the_deadline) {
     make(c, {.what = collective::barrier});
     auto mine = what;
     mine.options.deadline = 300ms;
-    if (c.rank() == late) std::this_thread::sleep_for(1200ms);
+    if (c.rank() == late) std::this_thread::sleep_for(800ms);
     ++s.progress;
     make(c, mine);
   });
   ranks.wait();
   ranks.expect_all(ending::deadline);
   ranks.expect_named(late);
-  auto const took = since(ranks, ranks[late].when - 1200ms, late);  // it hears of it as soon as it calls
+  auto const took = since(ranks, ranks[late].when - 800ms, late);  // it hears of it as soon as it calls
   EXPECT_GT(seconds(took.shortest), 0.2);
   EXPECT_LT(seconds(took.longest), 1.3);
 }

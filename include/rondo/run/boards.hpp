@@ -28,7 +28,8 @@ class boards {
   template <addressable X>
   explicit boards(X const& transport)
       : ranks_(static_cast<std::size_t>(transport.size())), rank_(transport.rank()), bytes_(transport.board(0).size()),
-        registered_(transport.registered()) {
+        slot_bytes_(std::min<std::size_t>(std::size_t{32} << 10, bytes_ / (8 * ranks_) / 128 * 128)),
+        slice_bytes_((bytes_ - windows_at()) / (2 * depth * ranks_) / 64 * 64), registered_(transport.registered()) {
     for (rank_t q = 0; q < transport.size(); ++q) {
       from_.push_back(&transport.mail(rank_, q));
       to_.push_back(&transport.mail(q, rank_));
@@ -54,15 +55,13 @@ class boards {
   std::byte* slot_to(rank_t q, std::uint64_t call) const noexcept { return slot(q, rank_, call); }
 
   /// Bytes of a slot.
-  std::size_t slot_bytes() const noexcept {
-    return std::min<std::size_t>(std::size_t{32} << 10, bytes_ / (8 * ranks_) / 128 * 128);
-  }
+  std::size_t slot_bytes() const noexcept { return slot_bytes_; }
 
   /// Windows that are in flight at most. Each has a slice per rank for contributions and one for results.
   static constexpr std::size_t depth = 4;
 
   /// Bytes of a slice, a multiple of a cache line.
-  std::size_t slice_bytes() const noexcept { return (bytes_ - windows_at()) / (2 * depth * ranks_) / 64 * 64; }
+  std::size_t slice_bytes() const noexcept { return slice_bytes_; }
 
   /// Slice of window `w` on the board of `owner` for what `q` contributes, respectively for the results of `q`.
   std::byte* contribution(rank_t owner, rank_t q, std::uint64_t w) const noexcept { return slice(owner, q, w % depth); }
@@ -103,7 +102,7 @@ class boards {
 
   std::size_t ranks_ = 0;
   rank_t rank_ = 0;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0, slot_bytes_ = 0, slice_bytes_ = 0;
   std::vector<mailbox*> from_, to_;
   std::vector<std::byte*> boards_;
   std::shared_ptr<registered_memory> registered_;

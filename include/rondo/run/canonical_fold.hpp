@@ -15,9 +15,8 @@ namespace rondo::inline v0::run {
 class canonical_fold {
  public:
   /// `memory` is scratch, this object's alone during a call.
-  canonical_fold(arithmetic const& math, std::vector<std::byte>& memory)
-      : math_(math), block_(std::max<std::size_t>(1, block_bytes / math.element)), memory_(memory) {
-    memory_.resize(std::max(memory_.size(), block_ * math.element));
+  canonical_fold(arithmetic const& math, std::vector<std::byte>& memory) : math_(math), memory_(memory) {
+    if (std::size_t const least = std::max(block_bytes, math.element); memory_.size() < least) memory_.resize(least);
   }
 
   /// The fold of `sources`, in the order of ranks, at all `outs`; each of these is one of the sources or overlaps none.
@@ -27,11 +26,14 @@ class canonical_fold {
   /// loads, to lines of another core or to the same place in another page, hold the loads up: four times as long.
   void operator()(std::span<std::byte const*> sources, std::span<std::byte* const> outs, std::size_t count) {
     std::byte* const block = memory_.data();
-    for (std::size_t first = 0; first < count; first += block_) {
-      std::size_t const n = std::min(block_, count - first), bytes = n * math_.element;
+    std::size_t const step =
+        count * math_.element <= block_bytes ? count : std::max<std::size_t>(1, block_bytes / math_.element);
+    for (std::size_t first = 0; first < count; first += step) {
+      std::size_t const n = std::min(step, count - first), bytes = n * math_.element;
       math_.fold_many(math_.op, std::span<std::byte* const>(&block, 1), sources, n);
       if (math_.finish) math_.finish(math_.context, block, n);
       for (std::byte* const out : outs) std::memcpy(out + first * math_.element, block, bytes);
+      if (first + n == count) break;
       for (auto& source : sources) source += bytes;
     }
   }
@@ -39,8 +41,7 @@ class canonical_fold {
  private:
   static constexpr std::size_t block_bytes = std::size_t{4} << 10;
 
-  arithmetic math_;
-  std::size_t block_;  // elements
+  arithmetic const& math_;
   std::vector<std::byte>& memory_;
 };
 

@@ -54,12 +54,12 @@ class engine {
   /// A job for a blocking call: the engine's own, whose vectors keep their memory, unless another call has it.
   class lease {
    public:
-    explicit lease(engine& e) : engine_(e.spare_taken_.test_and_set() ? nullptr : &e) {
+    explicit lease(engine& e) : engine_(e.spare_taken_.test_and_set(std::memory_order_acquire) ? nullptr : &e) {
       if (!engine_) other_ = std::make_unique<job>();
       if (engine_) e.spare_.reset();
     }
     ~lease() {
-      if (engine_) engine_->spare_taken_.clear();
+      if (engine_) engine_->spare_taken_.clear(std::memory_order_release);
     }
     lease(lease const&) = delete;
     lease& operator=(lease const&) = delete;

@@ -4,6 +4,7 @@
 #include <rondo/memory.hpp>
 #include <rondo/run/boards.hpp>
 #include <rondo/run/marks.hpp>
+#include <rondo/schedule/arithmetic.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -31,7 +32,7 @@ class greeting {
   void send(Write&& write) {
     digest_ = digest(mark_);
     for (rank_t i = 1; i < shared_.size(); ++i) {
-      rank_t const q = (shared_.rank() + i) % shared_.size();
+      rank_t const q = detail::wrap(shared_.rank() + i, shared_.size());
       letter& text = shared_.letter_to(q, call_);
       shared_.mark_to(q, call_) = mark_;  // nobody reads it unless calls differ, so it stays in this core's cache
       write(q, text);

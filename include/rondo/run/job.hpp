@@ -14,32 +14,22 @@
 
 namespace rondo::inline v0::run {
 
-/// One call of a collective, its types erased: what to move where, and what to do before and after.
-struct job {
+struct job;
+
+/// What a job says about its call, but for lists: cheap to begin anew.
+struct job_values {
   fingerprint mark;
   arithmetic math;
-  chunk_list chunks;                 ///< filled by cut() for calls on one buffer, else by the collective
-  std::vector<promise> promises;     ///< empty, or one entry per rank
-  bool moves = false;                ///< some chunk has its source elsewhere than its home
-  std::vector<std::uint8_t> merged;  ///< per segment and chunk, if moves: the value has moved from source to home
-  bool echo = false;                 ///< the call has a root: see echoes
-  bool segmented = true;             ///< every rank knows the sizes of all chunks, so that all cut them alike
+  bool moves = false;     ///< some chunk has its source elsewhere than its home
+  bool echo = false;      ///< the call has a root: see echoes
+  bool segmented = true;  ///< every rank knows the sizes of all chunks, so that all cut them alike
   int ranks = 1;
   group::clock::duration patience{};  ///< how long the call may take
-
-  /// When patience is over. The clock starts when it is first asked for, so that a call that never waits reads none.
-  group::clock::time_point deadline() {
-    if (deadline_ == group::clock::time_point{}) deadline_ = group::clock::now() + patience;
-    return deadline_;
-  }
 
   /// The one buffer of calls whose chunks are even parts of it.
   std::byte const* source = nullptr;
   std::byte* home = nullptr;
   std::size_t count = 0;
-
-  /// Elements that a rank holds for others, or in a wider type.
-  std::vector<std::byte> scratch;
 
   /// Turns `results` wide elements at `wide` into the result; null if the result is in place already.
   void (*after)(job const&) = nullptr;
@@ -47,19 +37,32 @@ struct job {
   std::byte const* wide = nullptr;
   std::byte* result = nullptr;
   std::size_t results = 0;
+};
+
+/// One call of a collective, its types erased: what to move where, and what to do before and after.
+struct job : job_values {
+  chunk_list chunks;                 ///< filled by cut() for calls on one buffer, else by the collective
+  std::vector<promise> promises;     ///< empty, or one entry per rank
+  std::vector<std::uint8_t> merged;  ///< per segment and chunk, if moves: the value has moved from source to home
+
+  /// When patience is over. The clock starts when it is first asked for, so that a call that never waits reads none.
+  group::clock::time_point deadline() {
+    if (deadline_ == group::clock::time_point{}) deadline_ = group::clock::now() + patience;
+    return deadline_;
+  }
+
+  /// Elements that a rank holds for others, or in a wider type.
+  std::vector<std::byte> scratch;
 
   std::shared_ptr<void const> kept;  ///< the operation of a call that outlives its caller's
 
   /// As new, but for the memory of the vectors.
   void reset() {
-    job fresh;
-    fresh.chunks = std::move(chunks);
-    fresh.promises = std::move(promises);
-    fresh.merged = std::move(merged);
-    fresh.scratch = std::move(scratch);
-    fresh.chunks.clear();
-    fresh.promises.clear();
-    *this = std::move(fresh);
+    static_cast<job_values&>(*this) = {};
+    chunks.clear();
+    promises.clear();
+    kept.reset();
+    deadline_ = {};
   }
 
   /// Memory for `bytes` that need no initial value.
