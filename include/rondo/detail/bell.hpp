@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/detail/byte_ring.hpp>
+#include <rondo/detail/file_descriptor.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -29,14 +30,14 @@ class bell {
   }
 
   /// `waker` is the eventfd of the sleeper.
-  void ring(int waker) noexcept {
+  void ring(file_descriptor const& waker) noexcept {
     if (sleeping_.load(std::memory_order_relaxed) == nowhere) return;
     switch (sleeping_.exchange(nowhere, std::memory_order_relaxed)) {
       case here:
         rung_.fetch_add(1, std::memory_order_release);
         ::syscall(SYS_futex, &rung_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
         return;
-      case in_poll: ::eventfd_write(waker, 1); return;
+      case in_poll: ::eventfd_write(waker.get(), 1); return;
       default: return;  // another rank was faster
     }
   }

@@ -133,7 +133,7 @@ class ring_streams {
     return {memory.data(), memory.size()};
   }
   mailbox& mail(rank_t owner, rank_t writer) const noexcept { return peer_in(owner, writer).mail; }
-  void notify(rank_t peer) noexcept { bell_of(peer).ring(by_rank(wakers_, peer)->get()); }
+  void notify(rank_t peer) noexcept { bell_of(peer).ring(*by_rank(wakers_, peer)); }
   std::shared_ptr<registered_memory> registered() const noexcept { return registered_; }
 
   void wait(std::chrono::nanoseconds patience) noexcept {
