@@ -1,0 +1,145 @@
+#pragma once
+
+#include <rondo/detail/mirrored_memory.hpp>
+#include <rondo/group.hpp>
+#include <rondo/transports/verbs/device.hpp>
+#include <rondo/transports/verbs/stream.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <infiniband/verbs.h>
+#include <memory>
+#include <poll.h>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace rondo::inline v0::detail {
+
+/// All that one rank has on its devices: streams, the devices that carry them, and the memory for both.
+class verbs_fabric {
+ public:
+  verbs_fabric(mapping memory, std::vector<std::unique_ptr<verbs_device>> devices, std::vector<verbs_stream> streams,
+               std::size_t rails)
+      : memory_(std::move(memory)), devices_(std::move(devices)), streams_(std::move(streams)), rails_(rails) {}
+
+  std::vector<verbs_stream>& streams() noexcept { return streams_; }
+  std::vector<verbs_stream> const& streams() const noexcept { return streams_; }
+
+  /// Looks at what the devices have done; true if there was anything.
+  bool progress() {
+    auto const before = news_;
+    for (auto& d : devices_) {
+      bool const alive = d->poll([&](::ibv_wc const& wc) { take(*d, wc); });
+      if (!alive) fail_all(*d, d->name() + " does not answer any more");
+    }
+    return news_ != before;
+  }
+
+  /// Sleeps until there is news for any stream since the last wait, or `patience` has run out.
+  void wait(std::chrono::nanoseconds patience) {
+    for (auto& s : streams_) s.push();
+    if (patience > patience.zero() && !stirred()) {
+      for (auto& d : devices_) d->arm();
+      if (!stirred()) sleep(patience);
+    }
+    progress();
+    seen_ = news_;
+  }
+
+  /// Tells the peers that nothing comes any more, and waits until they have all that was sent, until `deadline` at the
+  /// most.
+  void leave(group::clock::time_point deadline) {
+    for (auto& s : streams_)
+      for (auto& l : s.lanes()) l.leave();
+    auto const settled = [](auto const& s) {
+      return std::all_of(s.lanes().begin(), s.lanes().end(), [](auto const& l) { return l.settled(); });
+    };
+    while (!std::all_of(streams_.begin(), streams_.end(), settled) && group::clock::now() < deadline)
+      if (!progress()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+
+  verbs_statistics statistics() const noexcept {
+    verbs_statistics sum;
+    for (auto const& s : streams_)
+      for (auto const& l : s.lanes()) l.add_to(sum);
+    sum.locked_bytes = memory_.size();
+    return sum;
+  }
+
+ private:
+  verbs_lane& lane(std::uint64_t number) noexcept { return streams_[number / rails_].lanes()[number % rails_]; }
+
+  bool stirred() { return progress() || seen_ != news_; }
+
+  void take(verbs_device& device, ::ibv_wc const& wc) {
+    ++news_;
+    auto& where = lane(wc.wr_id >> 32);
+    // Of a failed completion nothing else is valid, not even what kind it is.
+    if (wc.status != IBV_WC_SUCCESS) {
+      take_events(device);
+      where.fail(std::string(::ibv_wc_status_str(wc.status)) + " on " + device.name() + notes_[&device], wc.status);
+    } else if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+      where.received(wc.byte_len, wc.imm_data);
+    } else {
+      where.sent(wc.wr_id);
+    }
+  }
+
+  void take_events(verbs_device& device) {
+    device.take_events([&](::ibv_async_event const& event) {
+      ++news_;
+      auto const what = ::ibv_event_type_str(event.event_type) + (" on " + device.name());
+      switch (event.event_type) {
+        case IBV_EVENT_QP_FATAL:
+        case IBV_EVENT_QP_REQ_ERR:
+        case IBV_EVENT_QP_ACCESS_ERR:
+          lane(reinterpret_cast<std::uintptr_t>(event.element.qp->qp_context)).fail(what);
+          break;
+        case IBV_EVENT_CQ_ERR:
+        case IBV_EVENT_DEVICE_FATAL: fail_all(device, what); break;
+        // The link may come back in time. If it does not, this is why.
+        case IBV_EVENT_PORT_ERR:
+          notes_[&device] = "; port " + std::to_string(event.element.port_num) + " is down";
+          break;
+        case IBV_EVENT_PORT_ACTIVE: notes_.erase(&device); break;
+        default: break;
+      }
+    });
+  }
+
+  void fail_all(verbs_device& device, std::string const& why) {
+    ++news_;
+    for (auto& s : streams_)
+      for (auto& l : s.lanes())
+        if (l.queue_pair()->context == device.context()) l.fail(why);
+  }
+
+  void sleep(std::chrono::nanoseconds patience) {
+    polled_.clear();
+    for (auto const& d : devices_)
+      for (auto const& file : d->watch()) polled_.push_back(file);
+    auto const seconds = std::chrono::floor<std::chrono::seconds>(patience);
+    timespec const timeout{static_cast<std::time_t>(seconds.count()), static_cast<long>((patience - seconds).count())};
+    if (::ppoll(polled_.data(), polled_.size(), &timeout, nullptr) <= 0) return;
+    for (auto& d : devices_) {
+      d->take_notifications();
+      take_events(*d);
+    }
+  }
+
+  mapping memory_;
+  std::vector<std::unique_ptr<verbs_device>> devices_;
+  std::vector<verbs_stream> streams_;
+  std::size_t rails_;
+  std::unordered_map<verbs_device const*, std::string> notes_;  // ports that are down
+  std::vector<pollfd> polled_;
+  std::uint64_t news_ = 0, seen_ = 0;  // completions and events, and how many there were when wait() last returned
+};
+
+}  // namespace rondo::inline v0::detail
