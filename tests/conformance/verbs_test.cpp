@@ -27,7 +27,7 @@ struct over_verbs {
 };
 
 using backends =
-    ::testing::Types<over_verbs<1, 1, 32, 16 << 10>, over_verbs<1, 1, 4, 1 << 10>, over_verbs<2, 10'001, 8, 4 << 10>>;
+    ::testing::Types<over_verbs<1, 1, 32, 16 << 10>, over_verbs<1, 1, 4, 4 << 10>, over_verbs<2, 10'001, 8, 4 << 10>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(verbs, transport_suite, backends);
 
 }  // namespace

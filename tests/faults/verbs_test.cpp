@@ -143,7 +143,7 @@ TEST(verbs_faults, a_write_to_a_killed_rank_ends_in_an_error_though_no_group_tel
   ASSERT_TRUE(within(20s, [&] { return all[1].calls > 0; }));
   victim.send(SIGKILL);
   auto const death = clock::now();
-  testing::bytes const block(1000);
+  std::vector<std::byte> const block(1000);
   try {
     while (clock::now() - death < 20s) {
       x.write(1, block, false);

@@ -115,7 +115,7 @@ class verbs_ports {
     verbs_port port{
         &device, number, attributes.link_layer == IBV_LINK_LAYER_ETHERNET, attributes.lid, attributes.active_mtu, {}};
     std::string shown;
-    for (auto const& gid : by_preference(gids(device, number, attributes.gid_tbl_len))) {
+    for (auto const& gid : by_preference(gids(device, number))) {
       shown += (shown.empty() ? "" : ", ") + std::to_string(gid.index) + " (" + gid.to_string() + ")";
       if (gid_index_ >= 0 ? gid.index != gid_index_ : !reachable(port, gid)) continue;
       port.gid = gid;
@@ -126,9 +126,8 @@ class verbs_ports {
            "; it has " + (shown.empty() ? "none" : shown));
   }
 
-  static std::vector<verbs_gid> gids(verbs_device const& device, std::uint8_t port, int most) {
-    constexpr std::size_t ports = 8;  // the table is one of all ports
-    std::vector<::ibv_gid_entry> entries(static_cast<std::size_t>(std::max(most, 1)) * ports);
+  static std::vector<verbs_gid> gids(verbs_device const& device, std::uint8_t port) {
+    std::vector<::ibv_gid_entry> entries(1024);  // of all ports; a kernel takes no more than 64 KiB at a call
     auto const n = ::ibv_query_gid_table(device.context(), entries.data(), entries.size(), 0);
     entries.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
     std::vector<verbs_gid> found;

@@ -25,8 +25,9 @@ class verbs_stream {
   std::vector<verbs_lane>& lanes() noexcept { return lanes_; }
   std::vector<verbs_lane> const& lanes() const noexcept { return lanes_; }
 
-  /// Throws peer_lost if the peer has gone.
+  /// Throws peer_lost if there is something to write and the peer has gone.
   std::size_t write(std::span<std::byte const> bytes, bool more) {
+    if (bytes.empty()) return 0;
     for (auto const& l : lanes_)
       if (l.over()) lost(l);
     std::size_t sent = 0;
