@@ -1,7 +1,7 @@
 #pragma once
 
 #include <rondo/group.hpp>
-#include <rondo/transport.hpp>
+#include <rondo/pollable.hpp>
 #include <rondo/transports/verbs/mesh.hpp>
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <poll.h>
 #include <span>
 #include <string>
 #include <string_view>
@@ -92,6 +93,8 @@ class verbs {
   /// Also sends what writes with `more` have held back. Looks at no stream: what one wait has slept for, the next one
   /// does not wait for again.
   void wait(std::chrono::nanoseconds patience) { fabric_->wait(patience); }
+  std::chrono::nanoseconds watch(std::vector<pollfd>& polled) { return fabric_->watch(polled); }
+  void watched(std::span<pollfd const> answers) { fabric_->watched(answers); }
 
   verbs_statistics statistics() const noexcept { return fabric_->statistics(); }
 
@@ -143,6 +146,6 @@ class verbs {
   ::pid_t owner_ = ::getpid();
 };
 
-static_assert(transport<verbs>);
+static_assert(pollable<verbs>);
 
 }  // namespace rondo::inline v0

@@ -2,6 +2,7 @@
 
 #include <rondo/detail/mirrored_memory.hpp>
 #include <rondo/group.hpp>
+#include <rondo/pollable.hpp>
 #include <rondo/transports/verbs/device.hpp>
 #include <rondo/transports/verbs/stream.hpp>
 
@@ -9,10 +10,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <infiniband/verbs.h>
 #include <memory>
 #include <poll.h>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -41,12 +42,26 @@ class verbs_fabric {
     return news_ != before;
   }
 
-  /// Sleeps until there is news for any stream since the last wait, or `patience` has run out.
+  /// Sleeps until there is news for any stream since the last time, or `patience` has run out.
   void wait(std::chrono::nanoseconds patience) {
+    polled_.clear();
+    auto const limit = watch(polled_);
+    poll_until_ready(polled_, std::min(patience, limit));
+    watched(polled_);
+  }
+
+  std::chrono::nanoseconds watch(std::vector<pollfd>& polled) {
     for (auto& s : streams_) s.push();
-    if (patience > patience.zero() && !stirred()) {
-      for (auto& d : devices_) d->arm();
-      if (!stirred()) sleep(patience);
+    for (auto const& d : devices_)
+      for (pollfd const& file : d->watch()) polled.push_back(file);
+    if (stirred()) return std::chrono::nanoseconds(0);
+    for (auto& d : devices_) d->arm();
+    return stirred() ? std::chrono::nanoseconds(0) : any_time;
+  }
+  void watched(std::span<pollfd const> answers) {
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      if (answers[2 * i].revents != 0) devices_[i]->take_notifications();
+      if (answers[2 * i + 1].revents != 0) take_events(*devices_[i]);
     }
     progress();
     seen_ = news_;
@@ -120,26 +135,13 @@ class verbs_fabric {
         if (l.queue_pair()->context == device.context()) l.fail(why);
   }
 
-  void sleep(std::chrono::nanoseconds patience) {
-    polled_.clear();
-    for (auto const& d : devices_)
-      for (auto const& file : d->watch()) polled_.push_back(file);
-    auto const seconds = std::chrono::floor<std::chrono::seconds>(patience);
-    timespec const timeout{static_cast<std::time_t>(seconds.count()), static_cast<long>((patience - seconds).count())};
-    if (::ppoll(polled_.data(), polled_.size(), &timeout, nullptr) <= 0) return;
-    for (auto& d : devices_) {
-      d->take_notifications();
-      take_events(*d);
-    }
-  }
-
   mapping memory_;
   std::vector<std::unique_ptr<verbs_device>> devices_;
   std::vector<verbs_stream> streams_;
   std::size_t rails_;
   std::unordered_map<verbs_device const*, std::string> notes_;  // ports that are down
   std::vector<pollfd> polled_;
-  std::uint64_t news_ = 0, seen_ = 0;  // completions and events, and how many there were when wait() last returned
+  std::uint64_t news_ = 0, seen_ = 0;  // completions and events, and how many there were when it was last slept for
 };
 
 }  // namespace rondo::inline v0::detail
