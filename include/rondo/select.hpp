@@ -103,7 +103,7 @@ constexpr std::uint64_t predicted(terms const& t, link_constants const& c) noexc
 }
 
 /// Picoseconds that a call with buffers of `bytes` takes by an algorithm, by the model. Between hosts the ranks of one
-/// share a link: those of a ring do not meet there, all others do.
+/// share a link, where those of a ring do not meet, nor those of an ordered halving, which sends little that far.
 constexpr std::uint64_t predicted(situation const& s, algorithm a, std::size_t bytes) noexcept {
   link_constants const across = constants_of(s.link, s.turns);
   terms const t = terms_of(a, s.collective, s.ranks, bytes);
@@ -111,10 +111,13 @@ constexpr std::uint64_t predicted(situation const& s, algorithm a, std::size_t b
   link_constants const inside = constants_of(s.link_inside, s.turns);
   if (a == algorithm::hierarchical && s.collective == collective::all_reduce) {
     host_terms const h = host_terms_of(s, bytes);
-    return predicted(h.inside, inside) + predicted(h.between, across);
+    auto const [shorter, longer] = std::minmax({predicted(h.inside, inside), predicted(h.between, across)});
+    std::size_t const chunk = bytes / static_cast<std::size_t>(s.hosts * s.most_on_host);
+    return longer + (chunk >= detail::pipelined_bytes ? shorter / (chunk / detail::segment_bytes) : shorter);
   }
   auto const ranks = static_cast<std::uint64_t>(s.ranks), most = static_cast<std::uint64_t>(s.most_on_host);
-  std::uint64_t const abroad = t.paths == paths::neighbours ? t.sent : t.sent / ranks * (ranks - most) * most;
+  bool const apart = t.paths == paths::neighbours || a == algorithm::ordered_halving;
+  std::uint64_t const abroad = apart ? t.sent : t.sent / ranks * (ranks - most) * most;
   terms slowed = t;
   slowed.sent = std::max(t.sent, abroad);
   link_constants slower = across;

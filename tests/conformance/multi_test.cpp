@@ -209,6 +209,7 @@ TEST(multi, tells_the_communicator_where_the_hosts_are) {
     options.host = r == 0 ? "alone" : "together";
     auto const& g = groups[static_cast<std::size_t>(r)];
     communicator<multi> c(g, multi::connect(g, options));
+    EXPECT_NE(c.explain(collective::all_reduce, std::size_t{25} << 20).find("between hosts"), std::string::npos);
     std::vector<int> v(100'000, r + 1);
     c.all_reduce<hierarchical>(v, sum);
     EXPECT_EQ(v, std::vector<int>(v.size(), 15));

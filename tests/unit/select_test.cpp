@@ -48,6 +48,24 @@ static_assert(
     algorithm::direct);
 static_assert(link_of("shm") == link::shared_memory && link_of("tcp") == link::tcp && link_of("") == link::other);
 
+constexpr algorithm between_hosts(collective what, std::size_t bytes, int hosts, int on_each, bool ordered = false) {
+  return select({.collective = what,
+                 .bytes = bytes,
+                 .ranks = hosts * on_each,
+                 .ordered = ordered,
+                 .link = link_of("multi"),
+                 .link_inside = link_inside("multi"),
+                 .hosts = hosts,
+                 .most_on_host = on_each});
+}
+
+static_assert(between_hosts(all_reduce, 25 * MiB, 2, 4) == algorithm::hierarchical);
+static_assert(between_hosts(all_reduce, 25 * MiB, 2, 2) == algorithm::hierarchical);
+static_assert(between_hosts(all_reduce, 1 * MiB, 4, 8) == algorithm::hierarchical);
+static_assert(between_hosts(all_reduce, 25 * MiB, 8, 1) == algorithm::ring);
+static_assert(between_hosts(all_reduce, 64 * MiB, 2, 4, true) == algorithm::ordered_halving);
+static_assert(between_hosts(all_gather, 64 * MiB, 2, 4) == algorithm::ring);
+
 constexpr collective all_collectives[] = {all_reduce, reduce_scatter, all_gather, broadcast, reduce,
                                           all_to_all, gather,         scatter,    barrier};
 
@@ -62,6 +80,24 @@ TEST(select, chooses_nothing_that_a_call_would_refuse) {
             ASSERT_TRUE(supports(a, what, ranks)) << to_string(what) << ' ' << ranks << ' ' << bytes << to_string(a);
             ASSERT_TRUE(admits(s, a)) << to_string(what) << ' ' << ranks << ' ' << bytes << to_string(a);
           }
+}
+
+TEST(select, chooses_between_hosts_nothing_that_a_call_would_refuse) {
+  for (auto const what : all_collectives)
+    for (int const hosts : {2, 3, 8})
+      for (int const on_each : {1, 2, 5})
+        for (std::size_t bytes = 0; bytes <= 256 * MiB; bytes = bytes * 16 + 8)
+          ASSERT_TRUE(supports(between_hosts(what, bytes, hosts, on_each), what, hosts * on_each))
+              << to_string(what) << ' ' << hosts << ' ' << on_each << ' ' << bytes;
+}
+
+TEST(select, counts_what_crosses_between_hosts_apart) {
+  situation const s{.collective = all_reduce, .bytes = 64 * MiB, .ranks = 8, .hosts = 2, .most_on_host = 4};
+  host_terms const t = host_terms_of(s, s.bytes);
+  EXPECT_EQ(t.inside.sent, 2 * 48 * MiB);
+  EXPECT_EQ(t.between.sent, 64 * MiB);  // one link for the whole host: twice a half of the buffer
+  EXPECT_EQ(t.inside.rounds, 2U);
+  EXPECT_EQ(t.between.rounds, 2U);
 }
 
 TEST(select, takes_all_sizes_of_a_class_alike) {

@@ -12,6 +12,7 @@
 #include <rondo/schedule/recursive_doubling.hpp>
 #include <rondo/schedule/recursive_halving.hpp>
 #include <rondo/schedule/ring.hpp>
+#include <rondo/schedule/terms.hpp>
 #include <rondo/schedule/tree.hpp>
 
 #include <cstddef>
@@ -95,9 +96,6 @@ constexpr algorithm named() noexcept {
   return algorithm::custom;
 }
 
-/// Chunks of this size and larger have segments enough to keep a pipeline busy.
-inline constexpr std::size_t pipelined_bytes = std::size_t{512} << 10;
-
 /// Family's schedule of the collective for buffers of so many bytes. Throws invalid_argument if it does not work for
 /// this many ranks.
 template <collective C, class Family>
@@ -109,7 +107,7 @@ schedule_t<C, Family> make_schedule(world_shape const& shape, rank_t root, std::
                            " ranks: use a number of ranks that it allows, or another algorithm");
   if constexpr (std::is_same_v<Family, hierarchical>) {
     S s{hierarchical::groups(groups_of(shape))};
-    s.pipelined = bytes / static_cast<std::size_t>(s.chunks()) >= pipelined_bytes;
+    s.pipelined = bytes / static_cast<std::size_t>(s.chunks()) >= detail::pipelined_bytes;
     return s;
   } else if constexpr (requires { S{shape.ranks, root}; })
     return S{shape.ranks, root};

@@ -7,6 +7,7 @@
 #include <rondo/run/job.hpp>
 #include <rondo/run/marks.hpp>
 #include <rondo/schedule.hpp>
+#include <rondo/schedule/terms.hpp>
 #include <rondo/transport.hpp>
 
 #include <algorithm>
@@ -80,14 +81,11 @@ class flight final : public flight_base {
   job& work() noexcept override { return job_; }
 
  private:
-  /// Long enough to hide what a round costs, short enough for a segment of every rank to stay in the caches.
-  static constexpr std::size_t segment_bytes = std::size_t{256} << 10;
-
   bool moved_all() const noexcept { return small_ ? small_->done() : large_->done(); }
 
   static int segments(S const&, job const& work) noexcept {
     if (!work.segmented) return 1;
-    return static_cast<int>(std::max<std::size_t>(1, work.largest_chunk() / segment_bytes));
+    return static_cast<int>(std::max<std::size_t>(1, work.largest_chunk() / detail::segment_bytes));
   }
 
   job& job_;

@@ -45,6 +45,13 @@ struct terms {
 
 namespace detail {
 
+/// Bytes of a segment, about, where a call cuts its chunks into segments: long enough to hide what a round costs, short
+/// enough for a segment of every rank to stay in the caches.
+inline constexpr std::size_t segment_bytes = std::size_t{256} << 10;
+
+/// Bytes of a chunk from which on levels that overlap have segments enough to do so.
+inline constexpr std::size_t pipelined_bytes = 2 * segment_bytes;
+
 /// The schedule S takes part, with these terms.
 template <class S>
 constexpr terms offer(terms t) noexcept {
@@ -60,9 +67,8 @@ constexpr terms offer(terms t) noexcept {
 /// messages are folded.
 template <class S>
 constexpr terms offer_pipelined(S const& s, std::uint64_t bytes, std::uint64_t folds, std::uint64_t moves) noexcept {
-  constexpr std::uint64_t segment = 256 * 1024;  // about what a call cuts its chunks into
   auto const chunks = static_cast<std::uint64_t>(s.chunks());
-  std::uint64_t const segments = std::max<std::uint64_t>(1, bytes / (chunks * segment));
+  std::uint64_t const segments = std::max<std::uint64_t>(1, bytes / (chunks * segment_bytes));
   std::uint64_t const rounds =
       static_cast<std::uint64_t>(s.rounds()) + (segments - 1) * static_cast<std::uint64_t>(s.period());
   std::uint64_t const sent = rounds * (bytes / (chunks * segments));
