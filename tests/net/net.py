@@ -161,7 +161,7 @@ def right_on(layout, **environment):
     """All collectives over multi are right, and each pair is connected as its hosts say."""
     with network(len(layout)) as net:
         said = run(net, layout, "multi", "check", **environment)
-    complaints = lacks(said, "^right$")
+    complaints = lacks(said, "^right$", *(["^chosen hierarchical$"] if len(layout) == 2 else []))
     first = 0
     for count in layout:
         for r in range(first, first + count):
@@ -170,11 +170,6 @@ def right_on(layout, **environment):
             complaints += lacks([said[r]], r"with ranks? [\d, -]+ by tcp \(shm does not reach so far\)$")
         first += count
     return complaints
-
-
-def hierarchy_is_chosen():
-    with network(2) as net:
-        return lacks(run(net, (2, 2), "multi", "check"), "^chosen hierarchical$", "^right$")
 
 
 def over_ipv6_only():
@@ -223,7 +218,8 @@ def link_goes_down():
         net.hosts[1].link_down()
         said = ranks.finish(20)
         took = time.monotonic() - start
-    return lacks(said, r"^error [0-3] rondo: ") + (f"took {took:.0f} s\n" if took > 12 else "")
+    # Each side waits for the other one; that of rank 0 has the coordinator.
+    return lacks(said[:2], r"^error [23] rondo: ") + lacks(said[2:], r"^error [01] rondo: ") + (f"took {took:.0f} s\n" if took > 12 else "")
 
 
 def packets_are_lost():
@@ -238,17 +234,26 @@ def packets_are_lost():
 
 
 def speed():
-    """Median times of an all_reduce of 25 MiB on 2 x 4 ranks with 1 Gbit/s between, and their ratio."""
-    bytes, times = str(25 << 20), {}
-    with network(2) as net:
-        net.shape("tbf", "rate", "1gbit", "burst", "128kb", "latency", "50ms")
-        for transport, how in (("tcp", "ring"), ("multi", "ring"), ("multi", "hierarchical"), ("multi", "automatic")):
-            said = run(net, (4, 4), transport, "time", how, bytes, limit=120)
-            print(f"{transport} {how}: {said[0]}", end="", flush=True)
-            times[transport, how] = float(said[0].split()[1])
-    ratio = times["tcp", "ring"] / times["multi", "automatic"]
-    print(f"automatic over multi is {ratio:.2f} x as fast as a ring over TCP")
-    return ratio
+    """Median times of an all_reduce of 25 MiB with 1 Gbit/s between the hosts: hierarchical, which is what the library
+    chooses, has to be faster than a ring over TCP, and half as fast again on 2 x 4 ranks."""
+    # Ranks go before all other work, so that a busy machine will do.
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    fast_enough = True
+    for layout, least in (((2, 2), 1), ((3, 1), 1), ((1, 4), 1), ((4, 4), 1.5)):
+        with network(2) as net:
+            net.shape("tbf", "rate", "1gbit", "burst", "256kb", "latency", "400ms")
+            ms = []
+            for transport, how in (("tcp", "ring"), ("multi", "ring"), ("multi", "automatic")):
+                said = run(net, layout, transport, "time", how, str(25 << 20), limit=120)[0]
+                found = re.match(r"(\w+) ([\d.]+) ms$", said or "(it did not end)")
+                if not found:
+                    print(said)
+                    return False
+                ms.append(float(found[2]))
+        print(f"{' + '.join(map(str, layout))} ranks: ring over tcp {ms[0]:.0f} ms, over multi {ms[1]:.0f} ms; "
+              f"automatic over multi is {found[1]}: {ms[2]:.0f} ms, {ms[0] / ms[2]:.2f} x as fast as over tcp", flush=True)
+        fast_enough &= found[1] == "hierarchical" and ms[0] / ms[2] >= least
+    return fast_enough
 
 
 def main():
@@ -262,13 +267,12 @@ def main():
     except RuntimeError as problem:
         skip(f"the hosts of this test are network namespaces, and making them failed ({problem})")
     if "--speed" in sys.argv:
-        sys.exit(speed() < 1.5)
+        sys.exit(not speed())
     checks.report([
         ("2 + 2 ranks on two hosts", lambda: right_on((2, 2))),
         ("3 + 1 ranks", lambda: right_on((3, 1))),
         ("1 + 4 ranks", lambda: right_on((1, 4))),
         ("2 + 1 + 1 + 2 ranks on four hosts", lambda: right_on((2, 1, 1, 2))),
-        ("large sums are hierarchical", hierarchy_is_chosen),
         ("IPv6 is enough", over_ipv6_only),
         ("an interface can be chosen", over_the_chosen_interface),
         ("an unreachable address among good ones", past_an_unreachable_address),
