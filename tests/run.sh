@@ -19,8 +19,8 @@ while (($#)); do
 done
 
 source tests/packages.sh
-need g++ clang clang-format cmake dataset-fashion-mnist libcli11-dev libeigen3-dev libfmt-dev libgtest-dev libssl-dev \
-  meson ninja-build nlohmann-json3-dev pkg-config python3 zlib1g-dev
+need g++ clang clang-format cmake dataset-fashion-mnist ibverbs-providers libcli11-dev libeigen3-dev libfmt-dev \
+  libgtest-dev libibverbs-dev libssl-dev meson ninja-build nlohmann-json3-dev pkg-config python3 zlib1g-dev
 
 # check NAME "ARGUMENTS OF meson setup" ARGUMENTS OF meson test …: what fails here is found by count.py afterwards.
 folders=()

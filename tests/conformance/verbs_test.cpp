@@ -3,8 +3,21 @@
 #include <rondo/transports/in_process_group.hpp>
 #include <rondo/transports/verbs.hpp>
 
+#include <cstddef>
+#include <string>
+
 namespace rondo::testing {
 namespace {
+
+/// With several adapters, and where they do not share them as rails, the ranks use them in turn.
+std::string device_of(rank_t r) {
+  detail::verbs_ports const found([] {
+    verbs_options all;
+    all.rails = 64;
+    return all;
+  }());
+  return "=" + found.ports()[static_cast<std::size_t>(r) % found.ports().size()].device->name();
+}
 
 template <int Rails, std::size_t Stripe, int Slots, std::size_t SlotBytes>
 struct over_verbs {
@@ -17,6 +30,7 @@ struct over_verbs {
     on_ranks(n, [&](rank_t r) {
       verbs_options options;
       options.rails = Rails;
+      if (Rails == 1) options.devices = device_of(r);
       options.stripe = Stripe;
       options.slots = Slots;
       options.slot_bytes = SlotBytes;
