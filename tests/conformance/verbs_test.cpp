@@ -22,6 +22,7 @@ std::string device_of(rank_t r) {
 template <int Rails, std::size_t Stripe, int Slots, std::size_t SlotBytes>
 struct over_verbs {
   static constexpr bool notices_departure = true;
+  static constexpr std::size_t larger_than_its_buffers = (std::size_t{2} << 20) + 1;
 
   template <class Body>
   static void world(int n, Body body) {
@@ -41,7 +42,7 @@ struct over_verbs {
 };
 
 using backends =
-    ::testing::Types<over_verbs<1, 1, 32, 16 << 10>, over_verbs<1, 1, 4, 4 << 10>, over_verbs<2, 10'001, 8, 4 << 10>>;
+    ::testing::Types<over_verbs<1, 1, 32, 16 << 10>, over_verbs<1, 1, 4, 1 << 10>, over_verbs<2, 10'001, 8, 4 << 10>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(verbs, transport_suite, backends);
 
 }  // namespace
