@@ -28,12 +28,11 @@ void note(seat& s, ending how, std::string const& what, rank_t named = nobody) {
 }
 
 /// Runs the body and notes what became of it. `c` is destroyed only when a further call has been tried.
-void run(medium m, std::shared_ptr<group> g, team::body const& body, communicator_options const& options,
-         team::adaptor const& adapt, seat& s) {
+void run(team::connector const& connect, std::shared_ptr<group> g, team::body const& body,
+         communicator_options const& options, seat& s) {
   std::optional<comm> c;
   try {
-    auto x = connect(m, g);
-    c.emplace(g, adapt ? adapt(std::move(x)) : std::move(x), options);
+    c.emplace(g, connect(g), options);
     body(*c, s);
     note(s, ending::done, "");
   } catch (error const& e) {
@@ -83,22 +82,32 @@ void demand(bool holds, std::string const& otherwise) {
   if (!holds) throw std::runtime_error(otherwise);
 }
 
-team::team(medium m, int n, body const& work, communicator_options const& options, adaptor const& adapt)
-    : n_(n), pids_(static_cast<std::size_t>(n), -1), killed_(static_cast<std::size_t>(n)) {
+team::team(int n) : n_(n), pids_(static_cast<std::size_t>(n), -1), killed_(static_cast<std::size_t>(n)) {
   void* const shared = ::mmap(nullptr, static_cast<std::size_t>(n) * sizeof(seat), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) throw std::bad_alloc();
   seats_ = static_cast<seat*>(shared);
   for (rank_t r = 0; r < n; ++r) new (seats_ + r) seat;
-  if (m == medium::in_process) {
-    auto groups = in_process_group::make(n);
-    for (rank_t r = 0; r < n; ++r)
-      threads_.emplace_back([m, work, options, adapt, g = std::move(groups[static_cast<std::size_t>(r)]),
-                             &s = seats_[r]]() mutable { run(m, std::move(g), work, options, adapt, s); });
-    return;
-  }
-  bootstrap_test::job job(n);
-  for (rank_t r = 0; r < n; ++r) {
+}
+
+team::team(medium m, int n, body const& work, communicator_options const& options, adaptor const& adapt) : team(n) {
+  auto const join = [m, adapt](std::shared_ptr<group> const& g) {
+    return adapt ? adapt(connect(m, g)) : connect(m, g);
+  };
+  if (m != medium::in_process) return start_processes(join, work, options);
+  auto groups = in_process_group::make(n);
+  for (rank_t r = 0; r < n; ++r)
+    threads_.emplace_back([join, work, options, g = std::move(groups[static_cast<std::size_t>(r)]),
+                           &s = seats_[r]]() mutable { run(join, std::move(g), work, options, s); });
+}
+
+team::team(connector const& join, int n, body const& work, communicator_options const& options) : team(n) {
+  start_processes(join, work, options);
+}
+
+void team::start_processes(connector const& join, body const& work, communicator_options const& options) {
+  bootstrap_test::job job(n_);
+  for (rank_t r = 0; r < n_; ++r) {
     pid_t const pid = ::fork();
     if (pid < 0) throw std::runtime_error("no process for a rank");
     if (pid > 0) {
@@ -108,7 +117,7 @@ team::team(medium m, int n, body const& work, communicator_options const& option
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (r != 0) job.release();
     try {
-      run(m, job.join(r), work, options, adapt, seats_[r]);
+      run(join, job.join(r), work, options, seats_[r]);
     } catch (std::exception const& e) {
       note(seats_[r], ending::other, e.what());
       seats_[r].ended = true;

@@ -58,9 +58,12 @@ class team {
  public:
   using body = std::function<void(comm&, seat&)>;
   using adaptor = std::function<any_transport(any_transport)>;
+  using connector = std::function<any_transport(std::shared_ptr<group> const&)>;
 
   team(medium, int n, body const&, communicator_options const& = {.deadline = std::chrono::seconds(20)},
        adaptor const& = {});
+  /// Processes that connect as they are told.
+  team(connector const&, int n, body const&, communicator_options const& = {.deadline = std::chrono::seconds(20)});
   ~team();
   team(team const&) = delete;
   team& operator=(team const&) = delete;
@@ -87,6 +90,9 @@ class team {
   void expect_named(rank_t culprit) const;
 
  private:
+  team(int n);
+  void start_processes(connector const&, body const&, communicator_options const&);
+
   int n_;
   seat* seats_;
   std::vector<pid_t> pids_;
