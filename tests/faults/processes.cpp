@@ -94,7 +94,10 @@ team::team(medium m, int n, body const& work, communicator_options const& option
   auto const join = [m, adapt](std::shared_ptr<group> const& g) {
     return adapt ? adapt(connect(m, g)) : connect(m, g);
   };
-  if (m != medium::in_process) return start_processes(join, work, options);
+  if (m != medium::in_process) {
+    start_processes(join, work, options);
+    return;
+  }
   auto groups = in_process_group::make(n);
   for (rank_t r = 0; r < n; ++r)
     threads_.emplace_back([join, work, options, g = std::move(groups[static_cast<std::size_t>(r)]),

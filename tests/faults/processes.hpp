@@ -90,7 +90,7 @@ class team {
   void expect_named(rank_t culprit) const;
 
  private:
-  team(int n);
+  explicit team(int n);
   void start_processes(connector const&, body const&, communicator_options const&);
 
   int n_;

@@ -60,7 +60,7 @@ class ucx_stream {
   std::size_t write(std::span<std::byte const> bytes, bool more) {
     if (standing_.trouble != UCS_OK || has_left()) lost();
     std::size_t accepted = 0;
-    while (accepted < bytes.size() && (held_ > 0 || may_send())) {
+    while (accepted < bytes.size() && standing_.trouble == UCS_OK && (held_ > 0 || may_send())) {
       auto const slot = out_.next().subspan(held_);
       auto const n = std::min(slot.size(), bytes.size() - accepted);
       std::memcpy(slot.data(), bytes.data() + accepted, n);
