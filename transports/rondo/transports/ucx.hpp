@@ -2,7 +2,7 @@
 
 #include <rondo/detail/by_rank.hpp>
 #include <rondo/group.hpp>
-#include <rondo/transport.hpp>
+#include <rondo/pollable.hpp>
 #include <rondo/transports/ucx/mesh.hpp>
 #include <rondo/transports/ucx/options.hpp>
 #include <rondo/transports/ucx/wiring.hpp>
@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <poll.h>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,6 +73,8 @@ class ucx {
 
   /// Also sends what writes with `more` have held back.
   void wait(std::chrono::nanoseconds patience) { mesh_->wait(patience); }
+  std::chrono::nanoseconds watch(std::vector<pollfd>& polled) { return mesh_->watch(polled); }
+  void watched(std::span<pollfd const> answers) noexcept { mesh_->watched(answers); }
 
   /// Some slots at a time.
   std::size_t piece_bytes() const noexcept { return std::max(options_.slot_bytes, std::size_t{256} << 10); }
@@ -100,6 +103,6 @@ class ucx {
   ucx_options options_;
 };
 
-static_assert(transport<ucx>);
+static_assert(pollable<ucx>);
 
 }  // namespace rondo::inline v0

@@ -4,6 +4,7 @@
 #include <rondo/detail/mirrored_memory.hpp>
 #include <rondo/error.hpp>
 #include <rondo/group.hpp>
+#include <rondo/pollable.hpp>
 #include <rondo/transports/ucx/options.hpp>
 #include <rondo/transports/ucx/stream.hpp>
 #include <rondo/transports/ucx/wiring.hpp>
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <future>
 #include <memory>
+#include <poll.h>
 #include <span>
 #include <string>
 #include <sys/mman.h>
@@ -71,7 +73,7 @@ class ucx_mesh {
       if (clock::now() >= deadline)
         return "rank " + std::to_string(late->peer()) + " was not heard over UCX by rank " + std::to_string(rank_) +
                " before the deadline" + cure;
-      worker_.sleep(std::min(deadline, clock::now() + std::chrono::milliseconds(50)));
+      wait(std::min<std::chrono::nanoseconds>(deadline - clock::now(), std::chrono::milliseconds(50)));
     }
   }
 
@@ -120,14 +122,29 @@ class ucx_mesh {
     return n;
   }
 
+  std::chrono::nanoseconds watch(std::vector<pollfd>& polled) {
+    polled.push_back({worker_.events(), POLLIN, 0});
+    for_each([](auto& s) { s.push(); });
+    do {
+      pump();
+      if (std::exchange(worker_.news, false)) return std::chrono::nanoseconds(0);
+    } while (!worker_.arm());
+    return any_time;
+  }
+  void watched(std::span<pollfd const> answers) noexcept {
+    if (answers.front().revents != 0) pump();
+  }
+
+  /// Sleeps through what moves no stream.
   void wait(std::chrono::nanoseconds patience) {
     auto const until = clock::now() + std::max(patience, std::chrono::nanoseconds(0));
-    for_each([](auto& s) { s.push(); });
-    pump();
-    while (!std::exchange(worker_.news, false) && clock::now() < until) {
-      worker_.sleep(until);
-      pump();
-    }
+    do {
+      polled_.clear();
+      auto const limit = watch(polled_);
+      if (limit.count() == 0) return;
+      poll_until_ready(polled_, std::min<std::chrono::nanoseconds>(limit, until - clock::now()));
+      watched(polled_);
+    } while (!std::exchange(worker_.news, false) && clock::now() < until);
   }
 
  private:
@@ -168,9 +185,8 @@ class ucx_mesh {
     auto const until = clock::now() + farewell;
     auto const settled = [](auto const& s) { return !s || s->settled(); };
     while (!std::all_of(streams_.begin(), streams_.end(), settled) && clock::now() < until) {
-      pump();
       try {
-        worker_.sleep(std::min(until, clock::now() + std::chrono::milliseconds(1)));
+        wait(std::chrono::milliseconds(1));
       } catch (error const&) {}  // then it spins
     }
     worker_.flush(until);
@@ -186,6 +202,7 @@ class ucx_mesh {
   // The worker goes first: until then UCX may use what follows it.
   mapping memory_;
   std::vector<std::unique_ptr<ucx_stream>> streams_;
+  std::vector<pollfd> polled_;
   ucx_worker worker_;
 };
 

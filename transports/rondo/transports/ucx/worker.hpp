@@ -4,12 +4,9 @@
 #include <rondo/group.hpp>
 #include <rondo/transports/ucx/library.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
-#include <ctime>
-#include <poll.h>
 #include <span>
 #include <string>
 #include <utility>
@@ -72,17 +69,13 @@ class ucx_worker {
     for (int left = rounds; left > 0 && ucp_worker_progress(worker_) != 0; --left) {}
   }
 
-  /// Sleeps until there is something to progress, or until `deadline`; may return early.
-  void sleep(clock::time_point deadline) {
+  /// Makes events() readable when there is something to progress; false if there is already.
+  bool arm() {
     auto const status = ucp_worker_arm(worker_);
-    if (status == UCS_ERR_BUSY) return;
-    if (status != UCS_OK) throw error("UCX cannot wait for events (" + ucx_text(status) + "): use tcp");
-    auto const left = std::max<std::chrono::nanoseconds>(deadline - clock::now(), std::chrono::nanoseconds(0));
-    auto const seconds = std::chrono::floor<std::chrono::seconds>(left);
-    timespec const timeout{static_cast<std::time_t>(seconds.count()), static_cast<long>((left - seconds).count())};
-    pollfd event{events_, POLLIN, 0};
-    ::ppoll(&event, 1, &timeout, nullptr);
+    if (status == UCS_OK || status == UCS_ERR_BUSY) return status == UCS_OK;
+    throw error("UCX cannot wait for events (" + ucx_text(status) + "): use tcp");
   }
+  int events() const noexcept { return events_; }
 
   /// Progresses until the request is done, or until `deadline`. Takes what an nbx call has returned.
   void finish(ucs_status_ptr_t request, clock::time_point deadline) noexcept {
