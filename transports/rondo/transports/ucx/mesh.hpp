@@ -48,7 +48,7 @@ class ucx_mesh {
   }
   ucx_mesh(ucx_mesh const&) = delete;
   ucx_mesh& operator=(ucx_mesh const&) = delete;
-  ~ucx_mesh() { close(); }
+  ~ucx_mesh() = default;
 
   rank_t rank() const noexcept { return rank_; }
   int size() const noexcept { return static_cast<int>(streams_.size()); }
@@ -147,9 +147,25 @@ class ucx_mesh {
     } while (!std::exchange(worker_.news, false) && clock::now() < until);
   }
 
+  /// Ends all connections. Peers that look within a tenth of a second get all that was accepted, and learn that this
+  /// rank leaves. Returns false if UCX cannot let go of some: then the mesh must not be destroyed.
+  bool close() noexcept {
+    for_each([](auto& s) { s.leave(); });
+    auto const until = clock::now() + farewell;
+    auto const settled = [](auto const& s) { return !s || s->settled(); };
+    while (!std::all_of(streams_.begin(), streams_.end(), settled) && clock::now() < until) try {
+        wait(std::chrono::milliseconds(1));
+      } catch (error const&) {}  // then it spins
+    std::vector<ucs_status_ptr_t> left;
+    for_each([&](auto& s) { left.push_back(s.flush()); });
+    worker_.finish(left, until);
+    for_each([&](auto& s) { left.push_back(s.close()); });
+    return worker_.finish(left, clock::now() + closing);
+  }
+
  private:
   static constexpr char cure[] = ": see that UCX_NET_DEVICES names networks that reach each other, or use tcp";
-  static constexpr std::chrono::milliseconds farewell{100}, closing{100};
+  static constexpr std::chrono::milliseconds farewell{100}, closing{1000};
 
   static ucx_options const& checked(ucx_options const& o) {
     if (o.slot_bytes < 64 || o.slot_bytes > (std::size_t{16} << 20) || o.slot_bytes % 64 != 0)
@@ -179,23 +195,6 @@ class ucx_mesh {
     if (std::exchange(worker_.chores, false)) for_each([](auto& s) { s.do_chores(); });
   }
 
-  /// Peers that look within a tenth of a second get all that was accepted, and learn that this rank leaves.
-  void close() noexcept {
-    for_each([](auto& s) { s.leave(); });
-    auto const until = clock::now() + farewell;
-    auto const settled = [](auto const& s) { return !s || s->settled(); };
-    while (!std::all_of(streams_.begin(), streams_.end(), settled) && clock::now() < until) {
-      try {
-        wait(std::chrono::milliseconds(1));
-      } catch (error const&) {}  // then it spins
-    }
-    worker_.flush(until);
-    std::vector<ucs_status_ptr_t> left;
-    for_each([&](auto& s) { left.push_back(s.close()); });
-    auto const end = clock::now() + closing;
-    for (auto* const request : left) worker_.finish(request, end);
-  }
-
   rank_t rank_;
   ucx_options options_;
   ::pid_t owner_ = ::getpid();
@@ -206,10 +205,11 @@ class ucx_mesh {
   ucx_worker worker_;
 };
 
-/// Deletes a mesh in the process that made it. In a forked child it is left alone: its connections are the parent's.
+/// Closes and deletes a mesh in the process that made it. In a forked child it is left alone: its connections are the
+/// parent's.
 struct ucx_mesh_deleter {
   void operator()(ucx_mesh* mesh) const noexcept {
-    if (::getpid() == mesh->owner()) delete mesh;
+    if (::getpid() == mesh->owner() && mesh->close()) delete mesh;
   }
 };
 

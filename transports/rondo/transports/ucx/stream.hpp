@@ -139,7 +139,13 @@ class ucx_stream {
     return out_.idle() && standing_.report.arrived >= out_.posted();
   }
 
-  /// Closes the connection at once. Returns what is left to be done.
+  /// What is to be waited for until all that was sent needs this rank no more.
+  ucs_status_ptr_t flush() noexcept {
+    ucp_request_param_t const plain{};
+    return endpoint_ && standing_.trouble == UCS_OK ? ucp_ep_flush_nbx(endpoint_, &plain) : nullptr;
+  }
+
+  /// Closes the connection at once. Returns what is to be waited for until UCX is done with it.
   ucs_status_ptr_t close() noexcept {
     in_.cancel();
     notes_in_.cancel();

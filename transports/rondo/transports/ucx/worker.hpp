@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace rondo::inline v0::detail {
 
@@ -77,17 +78,18 @@ class ucx_worker {
   }
   int events() const noexcept { return events_; }
 
-  /// Progresses until the request is done, or until `deadline`. Takes what an nbx call has returned.
-  void finish(ucs_status_ptr_t request, clock::time_point deadline) noexcept {
-    if (!UCS_PTR_IS_PTR(request)) return;
-    while (ucp_request_check_status(request) == UCS_INPROGRESS && clock::now() < deadline) progress();
-    ucp_request_free(request);
-  }
-
-  /// Lets what was sent reach its peers, until `deadline`.
-  void flush(clock::time_point deadline) noexcept {
-    ucp_request_param_t const plain{};
-    finish(ucp_worker_flush_nbx(worker_, &plain), deadline);
+  /// Progresses until all requests are done, or until `deadline`; true if they are. Takes what nbx calls return.
+  bool finish(std::vector<ucs_status_ptr_t>& requests, clock::time_point deadline) noexcept {
+    for (;;) {
+      std::erase_if(requests, [](ucs_status_ptr_t request) {
+        if (!UCS_PTR_IS_PTR(request)) return true;
+        if (ucp_request_check_status(request) == UCS_INPROGRESS) return false;
+        ucp_request_free(request);
+        return true;
+      });
+      if (requests.empty() || clock::now() >= deadline) return requests.empty();
+      progress();
+    }
   }
 
  private:
