@@ -8,15 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <infiniband/verbs.h>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <vector>
 
 namespace rondo::inline v0::detail {
@@ -47,21 +43,6 @@ inline std::string no_devices(int code) {
   return text + (code == 0 || code == ENOSYS ? "" : " that can be listed (" + std::string(std::strerror(code)) + ")") +
          (code == ENOSYS ? ", and its kernel no support for one (module ib_uverbs)" : "") +
          ": load the driver of the adapter, give the container access to /dev/infiniband, or use tcp";
-}
-
-/// The entry of the GID table that the environment asks for; -1 if it does not.
-inline int gid_index_from_environment() {
-  for (char const* variable : {"RONDO_IB_GID_INDEX", "NCCL_IB_GID_INDEX"}) {
-    char const* const value = std::getenv(variable);
-    if (value == nullptr || *value == '\0') continue;
-    std::string_view const text(value);
-    int index = -1;
-    auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), index);
-    if (code != std::errc{} || end != text.data() + text.size() || index < -1)
-      throw invalid_argument(std::string(variable) + " is \"" + value + "\"; write the number of an entry, or -1");
-    return index;
-  }
-  return -1;
 }
 
 /// The devices and ports that a rank uses.
