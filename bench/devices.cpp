@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <map>
@@ -15,16 +14,6 @@
 namespace rondo::bench {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::vector<std::string> names_in(std::string const& folder) {
-  std::vector<std::string> names;
-  std::error_code missing;
-  for (auto const& entry : fs::directory_iterator(folder, missing)) names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 /// "1500 MTU, up, 10000 Mb/s".
 std::string interface_facts(std::string const& name) {
   auto const folder = "/sys/class/net/" + name + "/";
@@ -33,48 +22,11 @@ std::string interface_facts(std::string const& name) {
   return speed > 0 ? fmt::format("{}, {} Mb/s", text, speed) : text;
 }
 
-void look_at_rdma(findings& found) {
-  auto const devices = names_in("/sys/class/infiniband");
-  if (devices.empty()) {
-    found.ok("RDMA", "no device");
-    return;
-  }
-  for (auto const& device : devices) {
-    auto const folder = "/sys/class/infiniband/" + device + "/ports/";
-    for (auto const& port : names_in(folder)) {
-      auto const state = first_line(folder + port + "/state");
-      auto const text = fmt::format("{} port {}: {}, {}, {}", device, port, state, first_line(folder + port + "/rate"),
-                                    first_line(folder + port + "/link_layer"));
-      if (state.find("ACTIVE") == std::string::npos)
-        found.problem("RDMA", text, "check the cable and the switch; for InfiniBand a subnet manager must run");
-      else
-        found.ok("RDMA", text);
-    }
-  }
-  if (!fs::exists("/dev/infiniband"))
-    found.problem("RDMA", "the devices cannot be opened here: /dev/infiniband is missing",
-                  "give the container the devices: docker run --device /dev/infiniband --ulimit memlock=-1");
-}
-
 std::string gpu_model(std::string const& bus) {
   std::ifstream file("/proc/driver/nvidia/gpus/" + bus + "/information");
   for (std::string line; std::getline(file, line);)
     if (line.starts_with("Model:")) return line.substr(line.find_first_not_of(" \t", 6));
   return "unknown model";
-}
-
-void look_at_gpus(findings& found) {
-  auto const gpus = names_in("/proc/driver/nvidia/gpus");
-  for (auto const& bus : gpus) found.ok("GPU", fmt::format("{} at {}", gpu_model(bus), bus));
-  auto const nodes = names_in("/dev");
-  bool const openable = std::find(nodes.begin(), nodes.end(), "nvidia0") != nodes.end();
-  if (gpus.empty())
-    found.ok("GPU", openable ? "device files but no driver information: what drives them is unknown"
-                             : "none with an NVIDIA driver");
-  else if (!openable)
-    found.problem("GPU", "the driver knows GPUs, but /dev/nvidia0 is missing here",
-                  "start the container with --gpus all");
-  if (gpus.size() > 1) found.note("peer access", "nvidia-smi topo -p2p r shows which GPUs can address each other");
 }
 
 }  // namespace
@@ -108,10 +60,19 @@ void look_at_network(findings& found) {
     found.ok("TCP", "RONDO_SOCKET_IFNAME chooses other interfaces: eth0, ^docker, =eth0,eth1");
 }
 
-void look_at_devices(findings& found) {
-  found.section("Devices");
-  look_at_rdma(found);
-  look_at_gpus(found);
+void look_at_gpus(findings& found) {
+  found.section("GPUs");
+  auto const gpus = names_in("/proc/driver/nvidia/gpus");
+  for (auto const& bus : gpus) found.ok("GPU", fmt::format("{} at {}", gpu_model(bus), bus));
+  auto const nodes = names_in("/dev");
+  bool const openable = std::find(nodes.begin(), nodes.end(), "nvidia0") != nodes.end();
+  if (gpus.empty())
+    found.ok("GPU", openable ? "device files but no driver information: what drives them is unknown"
+                             : "none with an NVIDIA driver");
+  else if (!openable)
+    found.problem("GPU", "the driver knows GPUs, but /dev/nvidia0 is missing here",
+                  "start the container with --gpus all");
+  if (gpus.size() > 1) found.note("peer access", "nvidia-smi topo -p2p r shows which GPUs can address each other");
 }
 
 std::string launcher_variables() {

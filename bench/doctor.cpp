@@ -101,7 +101,8 @@ int doctor() {
   look_at_cores(found, m);
   bool const shared_memory = look_at_memory(found, m);
   look_at_network(found);
-  look_at_devices(found);
+  look_at_rdma(found);
+  look_at_gpus(found);
   look_at_launcher(found);
   print_choices(m, shared_memory);
   fmt::print("\n{} problems, {} notes.\n", found.problems(), found.notes());

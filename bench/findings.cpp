@@ -24,10 +24,6 @@ int try_shared_memory(std::size_t bytes) {
   return status;
 }
 
-std::string limit_text(rlim_t limit) {
-  return limit == RLIM_INFINITY ? "unlimited" : format_bytes(static_cast<std::size_t>(limit));
-}
-
 void look_at_files(findings& found) {
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
@@ -85,9 +81,6 @@ bool look_at_memory(findings& found, machine const& m) {
   if (::statvfs("/dev/shm", &shm) == 0)
     found.ok("/dev/shm", fmt::format("{} free; rondo does not use it, other libraries do",
                                      format_bytes(static_cast<std::size_t>(shm.f_bavail) * shm.f_frsize)));
-  rlimit lock{};
-  ::getrlimit(RLIMIT_MEMLOCK, &lock);
-  found.ok("locked memory", fmt::format("{}; only RDMA needs more", limit_text(lock.rlim_cur)));
   look_at_files(found);
   return status == 0;
 }

@@ -34,8 +34,10 @@ bool look_at_memory(findings& found, machine const& m);
 /// Interfaces, and which of them TCP would use.
 void look_at_network(findings& found);
 
-/// RDMA devices and GPUs.
-void look_at_devices(findings& found);
+/// RDMA devices, their ports and addresses, and which of them verbs would use.
+void look_at_rdma(findings& found);
+
+void look_at_gpus(findings& found);
 
 /// What a launcher has set, in one line; empty if none has.
 std::string launcher_variables();

@@ -3,7 +3,9 @@
 #include "cores.hpp"
 #include "text.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <sys/sysinfo.h>
@@ -45,6 +47,15 @@ std::string first_line(std::string const& path) {
   std::string line;
   std::getline(file, line);
   return line;
+}
+
+std::vector<std::string> names_in(std::string const& folder) {
+  std::vector<std::string> names;
+  std::error_code missing;
+  for (auto const& entry : std::filesystem::directory_iterator(folder, missing))
+    names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 machine this_machine() {

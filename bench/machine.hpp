@@ -27,4 +27,7 @@ std::string describe(machine const& m);
 /// The first line of a file, or nothing.
 std::string first_line(std::string const& path);
 
+/// What lies in a folder, in order; nothing if there is none.
+std::vector<std::string> names_in(std::string const& folder);
+
 }  // namespace rondo::bench
