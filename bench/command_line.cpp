@@ -60,14 +60,19 @@ int ranks_from(std::string const& text) {
 texts transports_from(texts const& given) {
   auto const known = transport_names();
   auto const wanted = flat(given);
-  if (std::find(wanted.begin(), wanted.end(), "all") != wanted.end()) return known;
+  if (std::find(wanted.begin(), wanted.end(), "all") != wanted.end()) return usual_transports();
   for (auto const& name : wanted)
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw usage_error(fmt::format("There is no transport '{}': choose {}.", name, one_of(known)));
   return wanted;
 }
 
-CLI::Option* list(CLI::App& app, char const* flags, texts& into, char const* help) {
+std::string transport_help(std::string_view otherwise) {
+  return fmt::format("{}; all: {} ({})", join_words(transport_names(), "or"), join_words(usual_transports()),
+                     otherwise);
+}
+
+CLI::Option* list(CLI::App& app, char const* flags, texts& into, std::string const& help) {
   return app.add_option(flags, into, help)->allow_extra_args(false)->type_name("LIST");
 }
 
@@ -103,7 +108,7 @@ void add_perf(CLI::App& command, int& status) {
   app.add_option("-r,--root", o.root, "root rank (0)")->check(CLI::NonNegativeNumber);
   app.add_option("-T,--timeout", o.timeout_s, "seconds until a call that does not end is an error (120)")
       ->check(CLI::PositiveNumber);
-  list(app, "--transport", s->transports, "in_process, shm, tcp, or all (shm)");
+  list(app, "--transport", s->transports, transport_help("shm"));
   list(app, "--algorithm", s->algorithms, "ring, tree, …, or all (automatic)");
   list(app, "--collective", s->collectives, "all_reduce, reduce_scatter, …, or all (all_reduce)");
   list(app, "--ranks", s->ranks, "numbers of ranks to start (2)");
@@ -147,7 +152,7 @@ void add_compare(CLI::App& command, int& status) {
   auto& o = s->options;
   app.add_flag("--quick", o.quick, "less than 90 seconds: fewer sizes and iterations");
   auto* const collective = app.add_option("--collective", s->collective, "what to compare (all_reduce)");
-  list(app, "--transport", s->transports, "in_process, shm, tcp, or all (all)");
+  list(app, "--transport", s->transports, transport_help("all"));
   auto* const algorithm = list(app, "--algorithm", s->algorithms, "ring, tree, …, or all (all)");
   list(app, "--ranks", s->ranks, "numbers of ranks (2,3,4; with --peers: 2)");
   auto* const model = list(app, "--model", s->models,
@@ -186,7 +191,7 @@ void add_tune(CLI::App& command, int& status) {
   auto const s = std::make_shared<state>();
   auto& o = s->options;
   list(app, "--collective", s->collectives, "all_reduce, … (those that several algorithms offer)");
-  list(app, "--transport", s->transports, "in_process, shm, tcp, or all (all)");
+  list(app, "--transport", s->transports, transport_help("all"));
   list(app, "--ranks", s->ranks, "numbers of ranks (2,3,4)");
   bytes(app, "-b,--begin", o.sizes.begin, "smallest size (8)");
   bytes(app, "-e,--end", o.sizes.end, "largest size (64M)");

@@ -196,7 +196,7 @@ std::string command_of(compare_options const& o) {
 }
 
 compare_options completed(compare_options o) {
-  if (o.transports.empty()) o.transports = transport_names();
+  if (o.transports.empty()) o.transports = usual_transports();
   if (o.ranks.empty()) o.ranks = {2, 3, 4};
   if (o.sizes.end == 0) o.sizes.end = o.quick ? std::size_t{4} << 20 : std::size_t{64} << 20;
   if (o.minutes == 0) o.minutes = o.quick ? 0.8 : 3.6;

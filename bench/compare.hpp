@@ -12,7 +12,7 @@ namespace rondo::bench {
 
 struct compare_options {
   collective what = collective::all_reduce;
-  std::vector<std::string> transports;  ///< none: all
+  std::vector<std::string> transports;  ///< none: the usual ones
   std::vector<std::string> algorithms{"all"};
   std::vector<int> ranks;           ///< none: 2, 3, 4
   size_range sizes{.end = 0};       ///< end 0: 64 MiB, quick 4 MiB

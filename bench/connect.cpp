@@ -5,8 +5,15 @@
 #include "text.hpp"
 #include <rondo/transports/bootstrap.hpp>
 #include <rondo/transports/in_process.hpp>
+#include <rondo/transports/multi.hpp>
 #include <rondo/transports/shm.hpp>
 #include <rondo/transports/tcp.hpp>
+#ifdef RONDO_BENCH_UCX
+#include <rondo/transports/ucx.hpp>
+#endif
+#ifdef RONDO_BENCH_VERBS
+#include <rondo/transports/verbs.hpp>
+#endif
 
 #include <exception>
 #include <fmt/format.h>
@@ -21,6 +28,13 @@ any_transport connected(std::string const& transport, std::shared_ptr<group> con
                         group::clock::time_point deadline) {
   if (transport == "shm") return shm::connect(g, deadline);
   if (transport == "tcp") return tcp::connect(g, {}, deadline);
+  if (transport == "multi") return multi::connect(g, {}, deadline);
+#ifdef RONDO_BENCH_UCX
+  if (transport == "ucx") return ucx::connect(g, {}, deadline);
+#endif
+#ifdef RONDO_BENCH_VERBS
+  if (transport == "verbs") return verbs::connect(g, {}, deadline);
+#endif
   throw usage_error(fmt::format("Ranks that are processes cannot be connected by {}: use shm or tcp.", transport));
 }
 
@@ -43,7 +57,19 @@ class library_coordinator final : public coordinator {
 
 }  // namespace
 
-std::vector<std::string> transport_names() { return {"in_process", "shm", "tcp"}; }
+std::vector<std::string> transport_names() {
+  auto names = usual_transports();
+  names.emplace_back("multi");
+#ifdef RONDO_BENCH_UCX
+  names.emplace_back("ucx");
+#endif
+#ifdef RONDO_BENCH_VERBS
+  names.emplace_back("verbs");
+#endif
+  return names;
+}
+
+std::vector<std::string> usual_transports() { return {"in_process", "shm", "tcp"}; }
 
 void run_threads(int ranks, std::chrono::seconds deadline, connected_rank const& body) {
   auto const groups = in_process_group::make(ranks);

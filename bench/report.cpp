@@ -54,6 +54,9 @@ std::string_view meaning(std::string_view transport) {
   if (transport == "in_process") return "ranks are threads of one process";
   if (transport == "shm") return "ranks are processes that share memory";
   if (transport == "tcp") return "ranks are processes connected by TCP, here over loopback";
+  if (transport == "multi") return "ranks are processes, each pair connected by the best way that it has";
+  if (transport == "ucx") return "ranks are processes connected by UCX";
+  if (transport == "verbs") return "ranks are processes connected by InfiniBand or RoCE";
   return "another interconnect";
 }
 

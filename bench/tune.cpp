@@ -22,7 +22,7 @@ constexpr int passes = 3;  // over everything, far enough apart in time to meet 
 compare_options contests_for(tune_options const& o, collective what, double minutes) {
   compare_options c;
   c.what = what;
-  c.transports = o.transports.empty() ? transport_names() : o.transports;
+  c.transports = o.transports.empty() ? usual_transports() : o.transports;
   c.ranks = o.ranks;
   c.sizes = o.sizes;
   c.models = {"none"};

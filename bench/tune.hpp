@@ -10,7 +10,7 @@ namespace rondo::bench {
 
 struct tune_options {
   std::vector<collective> collectives;  ///< none: those that several algorithms offer
-  std::vector<std::string> transports;  ///< none: all
+  std::vector<std::string> transports;  ///< none: the usual ones
   std::vector<int> ranks{2, 3, 4};
   size_range sizes{.begin = 8, .end = std::size_t{64} << 20};
   double minutes = 8;

@@ -180,12 +180,13 @@ std::vector<double> coordinator::gather(std::span<double const> mine) {
 double coordinator::agree(double mine) { return gather(std::span<double const>(&mine, 1)).front(); }
 
 void run_world(world_spec const& spec, rank_body const& body, line_sink const& sink) {
-  bool const addressable = spec.transport != "tcp";
+  bool const over_tcp = spec.transport == "tcp";
+  bool const addressable = spec.transport == "in_process" || spec.transport == "shm" || spec.transport == "multi";
   auto const p = static_cast<std::size_t>(spec.ranks);
   shared_region region(spec.ranks);
   shared_memory const memory(addressable ? 2 * p * spec.probe_bytes : 0);
   std::optional<probe_sockets> sockets;
-  if (!addressable && spec.probe_bytes > 0 && spec.ranks > 1) sockets.emplace(spec.ranks);
+  if (over_tcp && spec.probe_bytes > 0 && spec.ranks > 1) sockets.emplace(spec.ranks);
   line_pipe pipe;
   auto const cores = allowed_cores();
 

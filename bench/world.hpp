@@ -68,7 +68,7 @@ class member {
 };
 
 struct world_spec {
-  std::string transport;  ///< in_process, shm or tcp
+  std::string transport;  ///< one of transport_names()
   int ranks = 2;
   bool pin = true;                     ///< one core a rank, where there are enough
   std::size_t probe_bytes = 0;         ///< the largest buffer that the limit is measured for; 0: no probe
@@ -87,7 +87,10 @@ bool launched_as_rank();
 /// This process becomes one rank of the world that the launcher started. spec.ranks is ignored.
 void join_world(world_spec const& spec, rank_body const& body, line_sink const& sink);
 
-/// Transports that this build can run, by name.
+/// Transports that this build can run, by name. Those over a library are there if it was when this was built.
 std::vector<std::string> transport_names();
+
+/// Those among them that connect ranks on any machine, each in a way of its own.
+std::vector<std::string> usual_transports();
 
 }  // namespace rondo::bench

@@ -28,8 +28,8 @@ parser.add_argument("--adapters", type=int, default=1)
 parser.add_argument("--seconds", type=int, default=120, help="limit of a number of ranks")
 options = parser.parse_args()
 
-collectives = ("all_reduce reduce_scatter all_gather broadcast reduce all_to_all gather scatter reduce_scatter_v "
-               "all_gather_v all_to_all_v barrier").split()
+collectives = ("all_reduce reduce_scatter all_gather broadcast reduce all_to_all gather scatter barrier "
+               "send_receive").split()
 guest, guests = int(os.environ.get("GUEST", "0")), 2 if "GUEST" in os.environ else 1
 folder = tempfile.TemporaryDirectory()
 
@@ -69,7 +69,7 @@ def collective(name, ranks):
     measured, complaint = rows(ranks)
     mine = [row for row in measured if row["collective"] == name]
     if not mine:
-        return complaint or f"nothing was measured\n"
+        return complaint or "nothing was measured\n"
     return "".join(f"{json.dumps(row)}\n" for row in mine if row["wrong"] or not row["checked"] or
                    not row["hashes_equal"])
 
