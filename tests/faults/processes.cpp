@@ -3,6 +3,7 @@
 #include "../multi/bootstrap_job.hpp"
 #include "calls.hpp"
 #include <rondo/transports/in_process.hpp>
+#include <rondo/transports/multi.hpp>
 #include <rondo/transports/shm.hpp>
 #include <rondo/transports/tcp.hpp>
 
@@ -65,11 +66,15 @@ bool within(clock::duration limit, Done&& done) {
 
 }  // namespace
 
-std::string name_of(medium m) { return m == medium::in_process ? "in_process" : m == medium::shm ? "shm" : "tcp"; }
+std::string name_of(medium m) {
+  constexpr std::array names{"in_process", "shm", "tcp", "multi"};
+  return names[static_cast<std::size_t>(m)];
+}
 
 any_transport connect(medium m, std::shared_ptr<group> const& g) {
   if (m == medium::in_process) return in_process::connect(g);
   if (m == medium::shm) return shm::connect(g);
+  if (m == medium::multi) return multi::connect(g, {.host = std::to_string(g->rank() / 2)});
   return tcp::connect(g);
 }
 

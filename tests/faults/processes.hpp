@@ -25,10 +25,11 @@ using namespace rondo;
 using comm = communicator<any_transport>;
 using clock = std::chrono::steady_clock;
 
-/// What connects the ranks of a test; those of in_process are threads, the others processes.
-enum class medium { in_process, shm, tcp };
+/// What connects the ranks of a test; those of in_process are threads, the others processes. Over multi two ranks after
+/// the other play that they share a host.
+enum class medium { in_process, shm, tcp, multi };
 inline constexpr std::array media{medium::in_process, medium::shm, medium::tcp};
-inline constexpr std::array process_media{medium::shm, medium::tcp};
+inline constexpr std::array process_media{medium::shm, medium::tcp, medium::multi};
 std::string name_of(medium);
 any_transport connect(medium, std::shared_ptr<group> const&);
 

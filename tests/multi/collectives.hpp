@@ -25,7 +25,8 @@ using namespace rondo;
 
 using comm = communicator<any_transport>;
 
-enum class medium { in_process, shm, tcp };
+/// Over multi two ranks after the other play that they share a host.
+enum class medium { in_process, shm, tcp, multi };
 inline constexpr std::array media{medium::in_process, medium::shm, medium::tcp};
 std::string name_of(medium);
 
@@ -36,8 +37,9 @@ void on_ranks(medium, int n, std::function<void(comm&)> const& body,
 /// Every algorithm that offers the collective to `n` ranks there.
 inline std::vector<algorithm> algorithms_for(collective what, int n, medium where = medium::in_process) {
   std::vector<algorithm> all;
+  bool const shared = where != medium::tcp && (where != medium::multi || n <= 2);
   for (auto const& [a, name] : detail::algorithm_names)
-    if (a != algorithm::automatic && supports(a, what, n, where != medium::tcp)) all.push_back(a);
+    if (a != algorithm::automatic && supports(a, what, n, shared)) all.push_back(a);
   return all;
 }
 

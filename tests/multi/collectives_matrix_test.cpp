@@ -240,7 +240,8 @@ TEST_P(every_algorithm, is_exact_for_small_buffers) { play(GetParam(), small_cal
 
 INSTANTIATE_TEST_SUITE_P(between_threads, every_algorithm,
                          testing::ValuesIn(settings({medium::in_process}, {1, 2, 3, 4, 5, 7, 8})), name_of_case);
-INSTANTIATE_TEST_SUITE_P(over, every_algorithm, testing::ValuesIn(settings({medium::shm, medium::tcp}, {2, 3, 4})),
+INSTANTIATE_TEST_SUITE_P(over, every_algorithm,
+                         testing::ValuesIn(settings({medium::shm, medium::tcp, medium::multi}, {2, 3, 4})),
                          name_of_case);
 
 class every_large_algorithm : public testing::TestWithParam<setting> {};
@@ -258,8 +259,8 @@ TEST_P(every_large_algorithm, is_exact_for_large_buffers) {
 
 INSTANTIATE_TEST_SUITE_P(between_threads, every_large_algorithm,
                          testing::ValuesIn(settings({medium::in_process}, {2, 5})), name_of_case);
-INSTANTIATE_TEST_SUITE_P(over, every_large_algorithm, testing::ValuesIn(settings({medium::shm, medium::tcp}, {3})),
-                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(over, every_large_algorithm,
+                         testing::ValuesIn(settings({medium::shm, medium::tcp, medium::multi}, {3})), name_of_case);
 
 class every_barrier : public testing::TestWithParam<std::tuple<medium, int>> {};
 
