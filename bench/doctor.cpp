@@ -1,6 +1,8 @@
 #include "doctor.hpp"
 
+#include "comm.hpp"
 #include "compare.hpp"
+#include "connect.hpp"
 #include "findings.hpp"
 #include "limit.hpp"
 #include "machine.hpp"
@@ -10,6 +12,7 @@
 #include <rondo/select.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -58,21 +61,35 @@ std::shared_ptr<policy const> policy_of_environment() {
   return path && *path ? std::make_shared<policy const>(policy::load(path)) : nullptr;
 }
 
+void print_indented(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    auto const end = std::min(text.find('\n', at), text.size());
+    fmt::print("  {}\n", text.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+/// For ranks that a launcher has started: what really connects them.
+void print_connections() {
+  fmt::print("\nWhich pair of ranks uses what, over multi\n");
+  with_process_rank(environment::detect(), "multi", std::chrono::seconds(60), [](int, comm& c) {
+    print_indented(c.explain());
+    c.barrier();
+  });
+}
+
 void print_choices(machine const& m, bool shared_memory) {
   fmt::print("\nWhat rondo would choose\n");
   fmt::print("  ranks that are threads of one process : in_process (they share memory already)\n");
   fmt::print("  processes on this host                : {}\n",
              shared_memory ? "shm (twice to ten times as fast as TCP over loopback)"
                            : "tcp, because shared memory does not work here");
-  fmt::print("  ranks on several hosts                : tcp, over the interfaces marked 'used' above\n");
+  fmt::print("  ranks on several hosts                : multi: {}tcp between hosts, over the interfaces marked 'used' "
+             "above\n",
+             shared_memory ? "shm within a host, " : "");
   auto const measured = policy_of_environment();
   auto const explain_to = [&](situation s, std::string_view transport) {
-    auto const text = explain(s, transport, measured.get());
-    for (std::size_t at = 0; at < text.size();) {
-      auto const end = std::min(text.find('\n', at), text.size());
-      fmt::print("  {}\n", text.substr(at, end - at));
-      at = end + 1;
-    }
+    print_indented(explain(s, transport, measured.get()));
   };
   fmt::print("\nWhich algorithm, by {}\n", who_chooses());
   if (shared_memory)
@@ -90,6 +107,14 @@ void print_choices(machine const& m, bool shared_memory) {
                   .turns = static_cast<std::size_t>(ranks) > m.allowed_cores.size(),
                   .link = link::tcp},
                  "tcp");
+  explain_to({.collective = collective::all_reduce,
+              .bytes = 25 << 20,
+              .ranks = 8,
+              .link = link::tcp,
+              .link_inside = link::shared_memory,
+              .hosts = 2,
+              .most_on_host = 4},
+             "multi on two hosts");
   fmt::print("  'rondo tune' measures it here, 'rondo compare' shows what the choice is worth.\n");
 }
 
@@ -105,6 +130,7 @@ int doctor() {
   look_at_gpus(found);
   look_at_launcher(found);
   print_choices(m, shared_memory);
+  if (launched_as_rank()) print_connections();
   fmt::print("\n{} problems, {} notes.\n", found.problems(), found.notes());
   return found.problems() > 0 ? 1 : 0;
 }
