@@ -4,7 +4,8 @@
 #   tests/run.sh                  everything that runs by default, then again with sanitizers
 #   tests/run.sh --quick          without the sanitizers
 #   tests/run.sh --suite NAME …   only these: unit conformance multi faults launchers net headers fail consumers
-#                                 style examples sanitizers, and soak, big, which nothing else runs; vm has tests/vm/run.sh
+#                                 style examples sanitizers, and soak, big, which nothing else runs;
+#                                 vm has tests/vm/run.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +14,7 @@ while (($#)); do
   case $1 in
     --quick) quick=yes ;;
     --suite) suites+=("${2:?--suite needs a name}") && shift ;;
-    *) sed -n '2,7s/^# \?//p' tests/run.sh && exit 2 ;;
+    *) sed -n '2,8s/^# \?//p' tests/run.sh && exit 2 ;;
   esac
   shift
 done

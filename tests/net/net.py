@@ -219,7 +219,8 @@ def link_goes_down():
         said = ranks.finish(20)
         took = time.monotonic() - start
     # Each side waits for the other one; that of rank 0 has the coordinator.
-    return lacks(said[:2], r"^error [23] rondo: ") + lacks(said[2:], r"^error [01] rondo: ") + (f"took {took:.0f} s\n" if took > 12 else "")
+    return (lacks(said[:2], r"^error [23] rondo: ") + lacks(said[2:], r"^error [01] rondo: ")
+            + (f"took {took:.0f} s\n" if took > 12 else ""))
 
 
 def packets_are_lost():
@@ -251,7 +252,8 @@ def speed():
                     return False
                 ms.append(float(found[2]))
         print(f"{' + '.join(map(str, layout))} ranks: ring over tcp {ms[0]:.0f} ms, over multi {ms[1]:.0f} ms; "
-              f"automatic over multi is {found[1]}: {ms[2]:.0f} ms, {ms[0] / ms[2]:.2f} x as fast as over tcp", flush=True)
+              f"automatic over multi is {found[1]}: {ms[2]:.0f} ms, {ms[0] / ms[2]:.2f} x as fast as over tcp",
+              flush=True)
         fast_enough &= found[1] == "hierarchical" and ms[0] / ms[2] >= least
     return fast_enough
 

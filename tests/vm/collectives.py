@@ -3,7 +3,8 @@
 [--adapters COUNT]
 
 A case is a collective and a number of ranks: nothing wrong, and all ranks hold the same bytes. With several adapters
-the ranks take them in turn. In one of two guests (GUEST is set) the ranks are dealt out to both; the first one reports.
+the ranks take them in turn; over multi two ranks after the other play that they share a host. In one of two guests
+(GUEST is set) the ranks are dealt out to both; the first one reports.
 """
 
 import argparse
@@ -40,6 +41,8 @@ def start(rank, ranks, report):
            "MASTER_ADDR": "10.9.0.1" if guests > 1 else "127.0.0.1"}
     if options.adapters > 1:
         who["RONDO_IB_HCA"] = f"=rxe{rank % options.adapters}"
+    if options.transport == "multi":
+        who["RONDO_HOSTID"] = str(rank // 2)
     command = [options.rondo, "perf", "--transport", options.transport, "--collective", ",".join(collectives),
                "-e", options.end, "-f", "64", "-n", "2", "-w", "1", "--no-pin", "--no-limit", "-T", "30"]
     if rank == 0:
