@@ -11,9 +11,11 @@
 #include <cstdio>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
+#include <span>
 #include <string>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -130,6 +132,29 @@ TEST(verbs_settings, too_little_memory_that_may_be_locked_is_a_sentence_with_num
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(verbs_settings, what_fills_every_slot_arrives_though_the_writer_leaves_at_once) {
+  NEEDS_RDMA();
+  auto const groups = in_process_group::make(2);
+  on_ranks(2, [&](rank_t r) {
+    auto const& g = groups[static_cast<std::size_t>(r)];
+    auto const until = group::clock::now() + std::chrono::seconds(20);
+    auto x = verbs::connect(g);
+    auto const message = stream(2, std::size_t{2} << 20);
+    std::size_t accepted = 0;
+    while (r == 0)
+      if (auto const n = x.write(1, std::span(message).subspan(accepted), false); n > 0)
+        accepted += n;
+      else
+        break;
+    auto const n = std::stoul(g->exchange(std::to_string(accepted), until)[0]);
+    EXPECT_EQ(n, 32 * verbs_options{}.slot_bytes);
+    if (r == 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_TRUE(
+        std::equal(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(n), receive(x, 0, n).begin()));
+  });
 }
 
 TEST(verbs_settings, a_transport_is_connected_again_with_the_same_options_and_new_queue_pairs) {

@@ -126,36 +126,58 @@ TEST(verbs_faults, a_killed_rank_is_named_within_three_seconds_and_the_others_go
   }
 }
 
-TEST(verbs_faults, a_write_to_a_killed_rank_ends_in_an_error_though_no_group_tells) {
+/// A rank that is connected with this one and then killed, without a group that tells.
+class verbs_alone : public ::testing::Test {
+ protected:
+  /// Connects, and returns when the peer is dead.
+  std::optional<verbs> connect_and_kill() {
+    seats all(2);
+    job two(2);
+    process victim([&] {
+      two.release();
+      auto const g = two.join(1);
+      auto x = verbs::connect(g);
+      ++all[1].calls;
+      for (;;) x.wait(1s);
+      return 0;
+    });
+    auto const g = two.join(0);
+    std::optional<verbs> x(verbs::connect(g));
+    EXPECT_TRUE(within(20s, [&] { return all[1].calls > 0; }));
+    victim.send(SIGKILL);
+    victim.wait();
+    return x;
+  }
+
+  std::vector<std::byte> const block = std::vector<std::byte>(1000);
+};
+
+TEST_F(verbs_alone, learns_of_a_death_by_writing) {
   NEEDS_RDMA();
-  seats all(2);
-  job two(2);
-  process victim([&] {
-    two.release();
-    auto const g = two.join(1);
-    auto x = verbs::connect(g);
-    ++all[1].calls;
-    for (;;) x.wait(1s);
-    return 0;
-  });
-  auto const g = two.join(0);
-  auto x = verbs::connect(g);
-  ASSERT_TRUE(within(20s, [&] { return all[1].calls > 0; }));
-  victim.send(SIGKILL);
-  auto const death = clock::now();
-  std::vector<std::byte> const block(1000);
+  auto x = connect_and_kill();
+  auto const start = clock::now();
   try {
-    while (clock::now() - death < 20s) {
-      x.write(1, block, false);
-      x.wait(10ms);
+    while (clock::now() - start < 20s) {
+      x->write(1, block, false);
+      x->wait(10ms);
     }
     FAIL() << "no error";
   } catch (peer_lost const& e) {
     EXPECT_EQ(e.rank(), 1);
-    EXPECT_LT(clock::now() - death, 3s);
+    EXPECT_LT(clock::now() - start, 3s);
     EXPECT_NE(std::string(e.what()).find("rank 1 has left or died: its queue pair failed"), std::string::npos)
         << e.what();
   }
+  EXPECT_THROW(x->readable(1, 1), peer_lost);
+}
+
+TEST_F(verbs_alone, leaves_a_dead_peer_soon) {
+  NEEDS_RDMA();
+  auto x = connect_and_kill();
+  x->write(1, block, false);
+  auto const start = clock::now();
+  x.reset();
+  EXPECT_LT(clock::now() - start, 1s);
 }
 
 TEST(verbs_faults, a_link_that_goes_down_is_an_error_within_the_deadline) {

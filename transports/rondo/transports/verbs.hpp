@@ -23,9 +23,9 @@ namespace rondo::inline v0 {
 /// newer). Models transport; every call is made by the thread that uses it, and there are no others behind it.
 ///
 /// Bytes that write() has accepted reach the peer even if this object is destroyed right after; the destructor takes at
-/// most a tenth of a second. A peer that has died is noticed when something is written to it, after about half a second
-/// with the default options; until then its group tells. In a forked child an inherited object can only be destroyed,
-/// which the parent does not notice.
+/// most a second, and a fifth of one if no peer answers. A peer that has died is noticed when something is written to
+/// it, after about half a second with the default options; until then its group tells. In a forked child an inherited
+/// object can only be destroyed, which the parent does not notice.
 class verbs {
  public:
   static constexpr std::string_view name = "verbs";
@@ -135,7 +135,7 @@ class verbs {
       return;
     }
     try {
-      fabric_->leave(group::clock::now() + std::chrono::milliseconds(100));
+      fabric_->leave();
     } catch (std::exception const&) {}  // memory is short: what is under way is lost
     fabric_.reset();
   }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <rondo/detail/mirrored_memory.hpp>
-#include <rondo/group.hpp>
 #include <rondo/pollable.hpp>
 #include <rondo/transports/verbs/device.hpp>
 #include <rondo/transports/verbs/stream.hpp>
@@ -67,16 +66,24 @@ class verbs_fabric {
     seen_ = news_;
   }
 
-  /// Tells the peers that nothing comes any more, and waits until they have all that was sent, until `deadline` at the
-  /// most.
-  void leave(group::clock::time_point deadline) {
+  /// Tells the peers that nothing comes any more, and waits until they have all that was sent: as long as it goes on,
+  /// but not for ever.
+  void leave() {
+    constexpr std::chrono::milliseconds most{1000}, silence{200};  // three times what a lost packet costs
     for (auto& s : streams_)
       for (auto& l : s.lanes()) l.leave();
     auto const settled = [](auto const& s) {
       return std::all_of(s.lanes().begin(), s.lanes().end(), [](auto const& l) { return l.settled(); });
     };
-    while (!std::all_of(streams_.begin(), streams_.end(), settled) && group::clock::now() < deadline)
-      if (!progress()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    auto const end = std::chrono::steady_clock::now() + most;
+    auto heard = end - most;
+    for (auto now = heard; now < std::min(end, heard + silence); now = std::chrono::steady_clock::now()) {
+      if (std::all_of(streams_.begin(), streams_.end(), settled)) return;
+      if (progress())
+        heard = now;
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
   }
 
   verbs_statistics statistics() const noexcept {
