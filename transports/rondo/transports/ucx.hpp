@@ -27,8 +27,8 @@ namespace rondo::inline v0 {
 /// say otherwise, connections are looked after every second, and no message waits for the help of its sender.
 ///
 /// Bytes that write() has accepted reach a peer that takes them within a tenth of a second even if this object is
-/// destroyed right after; the destructor takes little more than that. In a forked child an inherited object can only be
-/// destroyed, which the parent does not notice.
+/// destroyed right after. While a peer does not look the destructor takes 0.3 s, and a second at most. In a forked
+/// child an inherited object can only be destroyed, which the parent does not notice.
 class ucx {
  public:
   static constexpr std::string_view name = "ucx";

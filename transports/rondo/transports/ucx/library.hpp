@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <ucp/api/ucp.h>
@@ -37,6 +38,8 @@ inline std::string ucx_release() {
 /// has set UCX_ERROR_SIGNALS has decided.
 inline void release_error_signals() noexcept {
   if (std::getenv("UCX_ERROR_SIGNALS")) return;
+  static std::mutex one_at_a_time;
+  std::scoped_lock const lock(one_at_a_time);
   for (int const number : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) {
     struct sigaction now {};
     Dl_info owner{};

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <poll.h>
@@ -150,22 +151,21 @@ class ucx_mesh {
   /// Ends all connections. Peers that look within a tenth of a second get all that was accepted, and learn that this
   /// rank leaves. Returns false if UCX cannot let go of some: then the mesh must not be destroyed.
   bool close() noexcept {
-    for_each([](auto& s) { s.leave(); });
-    auto const until = clock::now() + farewell;
-    auto const settled = [](auto const& s) { return !s || s->settled(); };
-    while (!std::all_of(streams_.begin(), streams_.end(), settled) && clock::now() < until) try {
-        wait(std::chrono::milliseconds(1));
-      } catch (error const&) {}  // then it spins
     std::vector<ucs_status_ptr_t> left;
-    for_each([&](auto& s) { left.push_back(s.flush()); });
-    worker_.finish(left, until);
+    for_each([&](auto& s) {
+      s.leave();
+      left.push_back(s.flush());
+    });
+    await_peers(left);
     for_each([&](auto& s) { left.push_back(s.close()); });
-    return worker_.finish(left, clock::now() + closing);
+    bool const done = worker_.finish(left, clock::now() + closing);
+    for_each([](auto& s) { s.cancel(); });
+    return done;
   }
 
  private:
   static constexpr char cure[] = ": see that UCX_NET_DEVICES names networks that reach each other, or use tcp";
-  static constexpr std::chrono::milliseconds farewell{100}, closing{1000};
+  static constexpr std::chrono::milliseconds silence{100}, longest_farewell{300}, closing{500};
 
   static ucx_options const& checked(ucx_options const& o) {
     if (o.slot_bytes < 64 || o.slot_bytes > (std::size_t{16} << 20) || o.slot_bytes % 64 != 0)
@@ -187,6 +187,26 @@ class ucx_mesh {
   std::string pair(ucx_stream const& s) const {
     auto const [low, high] = std::minmax(rank_, s.peer());
     return "ranks " + std::to_string(low) + " and " + std::to_string(high);
+  }
+
+  /// Until what was sent needs this rank no more and the peers have it or give no sign. A flush alone does not tell:
+  /// over TCP it waits for the peer, though the kernel has the bytes.
+  void await_peers(std::vector<ucs_status_ptr_t>& flushes) noexcept {
+    auto const end = clock::now() + longest_farewell;
+    auto const settled = [](auto const& s) { return !s || s->settled(); };
+    std::uint64_t seen = 0;
+    for (auto quiet = clock::now() + silence;;) {
+      auto const now = clock::now();
+      std::uint64_t signs = flushes.size();
+      for_each([&](auto& s) { signs += s.signs(); });
+      if (std::exchange(seen, signs) != signs) quiet = now + silence;
+      bool const flushed = worker_.finish(flushes, now);
+      bool const done = flushed && (now >= quiet || std::all_of(streams_.begin(), streams_.end(), settled));
+      if (done || now >= end) return;
+      try {
+        wait(std::chrono::milliseconds(1));
+      } catch (error const&) {}  // then it spins
+    }
   }
 
   /// Takes in all that has come, then answers it.

@@ -145,10 +145,17 @@ class ucx_stream {
     return endpoint_ && standing_.trouble == UCS_OK ? ucp_ep_flush_nbx(endpoint_, &plain) : nullptr;
   }
 
-  /// Closes the connection at once. Returns what is to be waited for until UCX is done with it.
-  ucs_status_ptr_t close() noexcept {
+  /// Grows with whatever comes from the peer.
+  std::uint64_t signs() const noexcept { return in_.arrived() + notes_in_.arrived(); }
+
+  /// Expects nothing more. What still came before the connection is closed would lie in UCX without a place for it.
+  void cancel() noexcept {
     in_.cancel();
     notes_in_.cancel();
+  }
+
+  /// Closes the connection at once. Returns what is to be waited for until UCX is done with it.
+  ucs_status_ptr_t close() noexcept {
     if (!endpoint_) return nullptr;
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
