@@ -30,7 +30,7 @@ using comm = communicator<any_transport>;
 using clock = std::chrono::steady_clock;
 
 any_transport connect(std::string const& transport, std::shared_ptr<group> const& g) {
-  auto const deadline = group::clock::now() + std::chrono::seconds(40);
+  auto const deadline = group::clock::now() + std::chrono::seconds(20);
   if (transport == "multi") return multi::connect(g, {}, deadline);
   if (transport == "tcp") return tcp::connect(g, {}, deadline);
   throw std::invalid_argument("no transport " + transport);
