@@ -3,7 +3,7 @@
 # image of the guest, which stays in build/vm. The last line counts: N passed, N failed.
 #
 #   tests/vm/run.sh                all of it
-#   tests/vm/run.sh --trimmed      less than 5 minutes
+#   tests/vm/run.sh --trimmed      a part of it, in less than 5 minutes
 #   tests/vm/run.sh TEST …         only these, by the names in tests/vm/meson.build
 set -euo pipefail
 cd "$(dirname "$0")/../.."
