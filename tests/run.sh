@@ -3,8 +3,8 @@
 #
 #   tests/run.sh                  everything that runs by default, then again with sanitizers
 #   tests/run.sh --quick          without the sanitizers
-#   tests/run.sh --suite NAME …   only these: unit conformance multi faults launchers net headers fail consumers
-#                                 style examples sanitizers, and soak, big, which nothing else runs;
+#   tests/run.sh --suite NAME …   only these: unit conformance multi faults launchers headers fail consumers
+#                                 style examples sanitizers, and soak, big, net, which nothing else here runs;
 #                                 vm has tests/vm/run.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."

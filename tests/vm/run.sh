@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs what needs RDMA in guests with Soft-RoCE (Debian 12, as root; installs what is missing). The first run builds the
-# image of the guest, which stays in build/vm. The last line counts: N passed, N failed.
+# Runs what needs RDMA in guests with Soft-RoCE, and what needs several hosts in network namespaces (Debian 12, as root;
+# installs what is missing). The first run builds the image of the guest, which stays in build/vm. The last line counts:
+# N passed, N failed.
 #
 #   tests/vm/run.sh                all of it
 #   tests/vm/run.sh --trimmed      a part of it, in less than 5 minutes
@@ -12,7 +13,7 @@ suite=vm tests=()
 while (($#)); do
   case $1 in
     --trimmed) suite=vm-trimmed ;;
-    -*) sed -n '2,7s/^# \?//p' tests/vm/run.sh && exit 2 ;;
+    -*) sed -n '2,9s/^# \?//p' tests/vm/run.sh && exit 2 ;;
     *) tests+=("$1") ;;
   esac
   shift
@@ -28,5 +29,5 @@ if [[ ! -f $folder/build.ninja ]]; then
   meson setup "$folder" -Dwerror=true -Doptimization=1 -Ddebug=false -Ducx=enabled -Dverbs=enabled
 fi
 tests/vm/image.sh >/dev/null
-meson test -C "$folder" --print-errorlogs --setup all --suite "$suite" "${tests[@]}" || true
+meson test -C "$folder" --print-errorlogs --setup all --suite "$suite" --suite net "${tests[@]}" || true
 exec tests/count.py "$folder"
