@@ -3,8 +3,11 @@
 #include <rondo/transports/ucx.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
+#include <new>
 #include <string>
+#include <sys/mman.h>
 
 namespace {
 
@@ -21,7 +24,7 @@ TEST_F(killed_over_ucx, is_named_by_all_others) {
     rank_t const victim = repeat % n;
     SCOPED_TRACE("rank " + std::to_string(victim) + " is killed");
     team ranks(over_ucx, n, [](comm& c, seat& s) {
-      for (;; ++s.progress) make(c, {.count = 1U << 20U});
+      for (;; ++s.progress) make(c, {.count = 1U << 18U});
     });
     ranks.await_progress(2);
     std::this_thread::sleep_for(std::chrono::milliseconds(repeat * 3));
@@ -35,14 +38,19 @@ TEST_F(killed_over_ucx, is_named_by_all_others) {
 
 /// Nothing but UCX tells here: the group is not asked.
 TEST_F(killed_over_ucx, is_noticed_by_the_transport_alone) {
+  void* const shared =
+      ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
   for (bool const writing : {false, true}) {
+    auto& connected = *new (shared) std::atomic<int>(0);
     bootstrap_test::job job(3);
     std::vector<bootstrap_test::process> ranks;
     for (rank_t r = 0; r < 3; ++r)
-      ranks.emplace_back([&job, r, writing] {
+      ranks.emplace_back([&job, &connected, r, writing] {
         auto const g = job.join(r);
         auto x = ucx::connect(g);
-        g->exchange("", clock::now() + 10s);
+        ++connected;
+        while (connected < 4) x.wait(1ms);
         if (r == 2) std::this_thread::sleep_for(60s);
         std::array<std::byte, 1000> bytes{};
         for (auto const end = clock::now() + 3s; clock::now() < end; x.wait(50ms)) try {
@@ -53,11 +61,13 @@ TEST_F(killed_over_ucx, is_noticed_by_the_transport_alone) {
           } catch (peer_lost const& e) { return e.rank() == 2 ? 0 : 1; }
         return 2;
       });
-    std::this_thread::sleep_for(1s);
+    while (connected < 3) std::this_thread::sleep_for(1ms);
     ranks[2].send(SIGKILL);
+    ++connected;
     EXPECT_EQ(ranks[0].wait(), 0) << writing;
     EXPECT_EQ(ranks[1].wait(), 0) << writing;
   }
+  ::munmap(shared, sizeof(std::atomic<int>));
 }
 
 class left_over_ucx : public bounded<> {};
