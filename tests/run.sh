@@ -20,7 +20,7 @@ while (($#)); do
 done
 
 source tests/packages.sh
-need g++ clang clang-format cmake dataset-fashion-mnist ibverbs-providers libcli11-dev libeigen3-dev libfmt-dev \
+need g++ clang clang-format cmake dataset-fashion-mnist libcli11-dev libeigen3-dev libfmt-dev \
   libgtest-dev libibverbs-dev libssl-dev meson ninja-build nlohmann-json3-dev pkg-config python3 zlib1g-dev
 
 # check NAME "ARGUMENTS OF meson setup" ARGUMENTS OF meson test …: what fails here is found by count.py afterwards.
@@ -35,13 +35,14 @@ check() {
     meson test -C "$folder" --print-errorlogs "$@" || true
 }
 
-sanitizer="-Ddebug=false -Dbench=disabled -Dexamples=disabled"
+plain="-Doptimization=1 -Ddebug=false -Dverbs=disabled"  # what needs RDMA is tests/vm/run.sh's
+sanitizer="-Ddebug=false -Dbench=disabled -Dexamples=disabled -Dverbs=disabled"
 
 if ((${#suites[@]})); then
   for suite in "${suites[@]}"; do [[ $suite == sanitizers ]] || asked+=(--suite "$suite"); done
-  [[ -z ${asked-} ]] || check tests "-Doptimization=1 -Ddebug=false" --setup all "${asked[@]}"
+  [[ -z ${asked-} ]] || check tests "$plain" --setup all "${asked[@]}"
 else
-  check tests "-Doptimization=1 -Ddebug=false" --no-rebuild  # what is not built by default is not run by default
+  check tests "$plain" --no-rebuild  # what is not built by default is not run by default
 fi
 if [[ " ${suites[*]-} " == *" sanitizers "* || ( ${#suites[@]} == 0 && $quick == no ) ]]; then
   # Line numbers name a place well enough, and optimised code with both of asan takes four times as long to compile.

@@ -195,32 +195,32 @@ class basic_multi {
     return row;
   }
 
-  /// Connects transport I, and those behind it, among the ranks that need it.
-  template <std::size_t I>
+  /// Connects transport Number, and those behind it, among the ranks that need it.
+  template <std::size_t Number>
   void connect_from(std::shared_ptr<group> const& ranks, detail::pairing& pairs, group::clock::time_point deadline) {
-    using X = std::tuple_element_t<I, std::tuple<Xs...>>;
-    if (auto const sets = pairs.sets(I); !sets.empty()) {
+    using X = std::tuple_element_t<Number, std::tuple<Xs...>>;
+    if (auto const sets = pairs.sets(Number); !sets.empty()) {
       auto const mine = std::find_if(sets.begin(), sets.end(), [this](auto const& set) {
         return std::find(set.begin(), set.end(), rank_) != set.end();
       });
       auto const part = ranks->split(mine == sets.end() ? -1 : mine->front(), rank_, deadline);
       auto const now = group::clock::now();
-      auto const patience = I + 1 < count ? (deadline - now) / 4 : (deadline - now) / 8 * 7;
+      auto const patience = Number + 1 < count ? (deadline - now) / 4 : (deadline - now) / 8 * 7;
       std::string problem;
       if (part) try {
-          std::get<I>(parts_).emplace(connect_part<X>(part, std::get<I>(options_.each), now + patience));
+          std::get<Number>(parts_).emplace(connect_part<X>(part, std::get<Number>(options_.each), now + patience));
         } catch (error const& e) { problem = complaint(e, *mine); }
       auto outcomes = ranks->exchange(problem, deadline);
-      pairs.settle(I, sets, std::move(outcomes));
+      pairs.settle(Number, sets, std::move(outcomes));
       for (rank_t q = 0; part && q < part->size(); ++q)
-        if (rank_t const peer = detail::by_rank(*mine, q); pairs.via(rank_, peer) == I)
-          detail::by_rank(ways_, peer) = {static_cast<std::uint8_t>(I), q};
-      if (std::none_of(ways_.begin(), ways_.end(), [](way const& w) { return w.via == I && w.rank != nobody; }))
-        std::get<I>(parts_).reset();
+        if (rank_t const peer = detail::by_rank(*mine, q); pairs.via(rank_, peer) == Number)
+          detail::by_rank(ways_, peer) = {static_cast<std::uint8_t>(Number), q};
+      if (std::none_of(ways_.begin(), ways_.end(), [](way const& w) { return w.via == Number && w.rank != nobody; }))
+        std::get<Number>(parts_).reset();
       else
-        members_[I] = *mine;
+        members_[Number] = *mine;
     }
-    if constexpr (I + 1 < count) connect_from<I + 1>(ranks, pairs, deadline);
+    if constexpr (Number + 1 < count) connect_from<Number + 1>(ranks, pairs, deadline);
   }
 
   template <class X, class Options>
@@ -262,10 +262,10 @@ class basic_multi {
   void each(F&& f) const {
     each_of(*this, f, std::make_index_sequence<count>{});
   }
-  template <class Self, class F, std::size_t... I>
-  static void each_of(Self& self, F& f, std::index_sequence<I...>) {
-    (self.template guard<I>([&] {
-      if (auto& x = std::get<I>(self.parts_)) f(*x);
+  template <class Self, class F, std::size_t... Number>
+  static void each_of(Self& self, F& f, std::index_sequence<Number...>) {
+    (self.template guard<Number>([&] {
+      if (auto& x = std::get<Number>(self.parts_)) f(*x);
     }),
      ...);
   }
@@ -288,25 +288,25 @@ class basic_multi {
   }
 
   /// f(transport, rank there) for what connects this rank with a peer.
-  template <std::size_t I = 0, class F>
+  template <std::size_t Number = 0, class F>
   decltype(auto) with(rank_t peer, F&& f) {
     way const& w = detail::by_rank(ways_, peer);
-    if constexpr (I + 1 < count)
-      if (w.via != I) return with<I + 1>(peer, f);
-    return guard<I>([&]() -> decltype(auto) { return f(*std::get<I>(parts_), w.rank); });
+    if constexpr (Number + 1 < count)
+      if (w.via != Number) return with<Number + 1>(peer, f);
+    return guard<Number>([&]() -> decltype(auto) { return f(*std::get<Number>(parts_), w.rank); });
   }
 
-  /// Calls f, which uses transport I. An error names the rank as this transport numbers it.
-  template <std::size_t I, class F>
+  /// Calls f, which uses transport Number. An error names the rank as this transport numbers it.
+  template <std::size_t Number, class F>
   decltype(auto) guard(F&& f) const {
     try {
       return f();
     } catch (peer_lost const& e) {
-      rank_t const lost = detail::by_rank(members_[I], e.rank());
+      rank_t const lost = detail::by_rank(members_[Number], e.rank());
       if (lost == e.rank()) throw;
       constexpr std::string_view prefix = "rondo: ";
       throw peer_lost("rank " + std::to_string(lost) + " was lost, which is number " + std::to_string(e.rank()) +
-                          " among those connected by " + std::string(names[I]) + ": " + (e.what() + prefix.size()),
+                          " among those connected by " + std::string(names[Number]) + ": " + (e.what() + prefix.size()),
                       lost);
     }
   }
