@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/stripe_cursor.hpp>
 #include <rondo/error.hpp>
 #include <rondo/transports/tcp/socket.hpp>
 
@@ -8,7 +9,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <poll.h>
 #include <span>
@@ -22,19 +22,18 @@ namespace rondo::inline v0::detail {
 class tcp_stream {
  public:
   tcp_stream(rank_t peer, std::vector<tcp_socket> lanes, std::size_t stripe)
-      : peer_(peer), lanes_(std::move(lanes)),
-        stripe_(lanes_.size() > 1 ? stripe : endless), out_{0, stripe_}, in_{0, stripe_} {}
+      : peer_(peer), lanes_(std::move(lanes)), out_(lanes_.size(), stripe), in_(lanes_.size(), stripe) {}
 
   std::size_t write(std::span<std::byte const> bytes, bool more) {
     std::size_t sent = 0;
     while (sent < bytes.size()) {
-      auto const part = bytes.subspan(sent, std::min(bytes.size() - sent, out_.left));
+      auto const part = bytes.subspan(sent, std::min(bytes.size() - sent, out_.left()));
       // The end of a stripe is never held back: what follows it takes another connection.
-      bool const hold = more && part.size() < out_.left;
+      bool const hold = more && part.size() < out_.left();
       auto const n = lane(out_).send(part, hold);
       if (n < 0 && !not_now(errno)) lost(errno);
       auto const accepted = n > 0 ? static_cast<std::size_t>(n) : 0;
-      pass(out_, accepted);
+      out_.pass(accepted);
       sent += accepted;
       output_full_ = accepted < part.size();
       if (output_full_) break;
@@ -87,31 +86,17 @@ class tcp_stream {
   std::vector<tcp_socket> const& lanes() const noexcept { return lanes_; }
 
  private:
-  static constexpr std::size_t endless = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t capacity = std::size_t{128}
                                           << 10;  // twice the largest `need`, and at home in an L2 cache
   static constexpr std::size_t direct = std::size_t{4}
                                         << 10;  // shorter reads go through the staging buffer: fewer calls
 
-  /// A place in a striped stream.
-  struct cursor {
-    std::size_t lane;
-    std::size_t left;  // bytes of this stripe
-  };
-
-  tcp_socket const& lane(cursor const& c) const noexcept { return lanes_[c.lane]; }
-
-  void pass(cursor& c, std::size_t n) const noexcept {
-    c.left -= n;
-    if (c.left != 0) return;
-    c.lane = c.lane + 1 == lanes_.size() ? 0 : c.lane + 1;
-    c.left = stripe_;
-  }
+  tcp_socket const& lane(stripe_cursor const& c) const noexcept { return lanes_[c.lane()]; }
 
   std::size_t receive(std::span<std::byte> into) noexcept {
     std::size_t received = 0;
     while (received < into.size() && !ended_) {
-      auto const part = into.subspan(received, std::min(into.size() - received, in_.left));
+      auto const part = into.subspan(received, std::min(into.size() - received, in_.left()));
       auto const n = lane(in_).receive(part);
       if (n == 0 || (n < 0 && !not_now(errno))) {
         ended_ = true;
@@ -119,7 +104,7 @@ class tcp_stream {
         break;
       }
       auto const arrived = n > 0 ? static_cast<std::size_t>(n) : 0;
-      pass(in_, arrived);
+      in_.pass(arrived);
       received += arrived;
       input_empty_ = arrived < part.size();
       if (input_empty_) break;
@@ -151,8 +136,7 @@ class tcp_stream {
 
   rank_t peer_;
   std::vector<tcp_socket> lanes_;
-  std::size_t stripe_;
-  cursor out_, in_;
+  stripe_cursor out_, in_;
   std::unique_ptr<std::byte[]> staging_;
   std::size_t first_ = 0, last_ = 0;  // what is staged
   bool input_empty_ = true;

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <rondo/detail/stripe_cursor.hpp>
 #include <rondo/error.hpp>
 #include <rondo/transports/verbs/lane.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,8 +19,7 @@ namespace rondo::inline v0::detail {
 class verbs_stream {
  public:
   verbs_stream(rank_t peer, std::vector<verbs_lane> lanes, std::size_t stripe)
-      : peer_(peer), lanes_(std::move(lanes)),
-        stripe_(lanes_.size() > 1 ? stripe : endless), out_{0, stripe_}, in_{0, stripe_} {}
+      : peer_(peer), lanes_(std::move(lanes)), out_(lanes_.size(), stripe), in_(lanes_.size(), stripe) {}
 
   std::vector<verbs_lane>& lanes() noexcept { return lanes_; }
   std::vector<verbs_lane> const& lanes() const noexcept { return lanes_; }
@@ -32,11 +31,11 @@ class verbs_stream {
       if (l.over()) lost(l);
     std::size_t sent = 0;
     while (sent < bytes.size()) {
-      auto const part = bytes.subspan(sent, std::min(bytes.size() - sent, out_.left));
+      auto const part = bytes.subspan(sent, std::min(bytes.size() - sent, out_.left()));
       // The end of a stripe is never held back: what follows it takes another queue pair.
-      bool const hold = more && part.size() < out_.left;
-      auto const n = lanes_[out_.lane].write(part, hold);
-      pass(out_, n);
+      bool const hold = more && part.size() < out_.left();
+      auto const n = lanes_[out_.lane()].write(part, hold);
+      out_.pass(n);
       sent += n;
       if (n < part.size()) break;
       held_back_ = hold;
@@ -46,7 +45,7 @@ class verbs_stream {
 
   /// Sends what writes with `more` have held back.
   void push() {
-    if (std::exchange(held_back_, false)) lanes_[out_.lane].push();
+    if (std::exchange(held_back_, false)) lanes_[out_.lane()].push();
   }
 
   /// What lies in a slot is shown there; what spans slots, or is more than they hold, is put together first.
@@ -75,36 +74,22 @@ class verbs_stream {
   /// Throws peer_lost if no bytes can come any more but those that are there.
   void require_more() const {
     for (auto const& l : lanes_)
-      if (l.failed() || (l.left() && &l == &lanes_[in_.lane])) lost(l);
+      if (l.failed() || (l.left() && &l == &lanes_[in_.lane()])) lost(l);
   }
 
  private:
-  static constexpr std::size_t endless = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t capacity = std::size_t{64} << 10;  // the largest `need`
-
-  /// A place in a striped stream.
-  struct cursor {
-    std::size_t lane;
-    std::size_t left;  // bytes of this stripe
-  };
-
-  void pass(cursor& c, std::size_t n) const noexcept {
-    c.left -= n;
-    if (c.left != 0) return;
-    c.lane = c.lane + 1 == lanes_.size() ? 0 : c.lane + 1;
-    c.left = stripe_;
-  }
 
   std::span<std::byte const> front() const noexcept {
     if (lanes_.empty()) return {};
-    auto const all = lanes_[in_.lane].front();
-    return all.first(std::min(all.size(), in_.left));
+    auto const all = lanes_[in_.lane()].front();
+    return all.first(std::min(all.size(), in_.left()));
   }
 
   void drop(std::size_t n) {
     if (n == 0) return;
-    lanes_[in_.lane].drop(n);
-    pass(in_, n);
+    lanes_[in_.lane()].drop(n);
+    in_.pass(n);
   }
 
   /// Moves what has come out of the slots.
@@ -139,8 +124,7 @@ class verbs_stream {
 
   rank_t peer_;
   std::vector<verbs_lane> lanes_;
-  std::size_t stripe_;
-  cursor out_, in_;
+  stripe_cursor out_, in_;
   std::unique_ptr<std::byte[]> staging_;
   std::size_t first_ = 0, last_ = 0;  // what is staged
   bool held_back_ = false;
