@@ -2,22 +2,23 @@
 # Installs what is missing (Debian 12, as root), builds and runs the tests. The last line counts: N passed, N failed.
 #
 #   tests/run.sh                  everything that runs by default
-#   tests/run.sh --sanitizers     then again with sanitizers, as CI does
-#   tests/run.sh --suite NAME …   only these: unit conformance multi faults launchers headers fail consumers
+#   tests/run.sh --ci             also what needs RDMA, in guests, and hosts as network namespaces, in short; then
+#                                 again with sanitizers
+#   tests/run.sh --suite NAME …   only these: unit static conformance multi faults launchers headers fail consumers
 #                                 style examples sanitizers, and soak, big, net, which nothing else here runs;
 #                                 vm has tests/vm/run.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-sanitizers=no suites=()
+ci=no sanitizers=no suites=()
 while (($#)); do
   case $1 in
-    --sanitizers) sanitizers=yes ;;
+    --ci) ci=yes sanitizers=yes ;;
     --suite)
       if [[ ${2:?--suite needs a name} == sanitizers ]]; then sanitizers=only; else suites+=("$2"); fi
       shift
       ;;
-    *) sed -n '2,8s/^# \?//p' tests/run.sh && exit 2 ;;
+    *) sed -n '2,9s/^# \?//p' tests/run.sh && exit 2 ;;
   esac
   shift
 done
@@ -26,7 +27,8 @@ source tests/packages.sh
 need g++ clang clang-format cmake dataset-fashion-mnist libcli11-dev libeigen3-dev libfmt-dev \
   libgtest-dev libibverbs-dev libssl-dev meson ninja-build nlohmann-json3-dev pkg-config python3 zlib1g-dev
 
-# check NAME "ARGUMENTS OF meson setup" ARGUMENTS OF meson test …: what fails here is found by count.py afterwards.
+# check NAME "ARGUMENTS OF meson setup" ARGUMENTS OF meson test …, which builds what they need. What fails here is
+# found by count.py afterwards.
 folders=()
 check() {
   local folder=build/$1 setup=$2 && shift 2
@@ -34,18 +36,20 @@ check() {
   rm -f "$folder"/*.xml "$folder"/meson-logs/testlog*.json
   # shellcheck disable=SC2086 # several arguments
   if [[ ! -f $folder/build.ninja ]]; then meson setup "$folder" -Dwerror=true $setup; fi &&
-    meson compile -C "$folder" -j "$(nproc)" &&
     meson test -C "$folder" --print-errorlogs "$@" || true
 }
 
 plain="-Doptimization=1 -Ddebug=false -Dverbs=disabled"  # what needs RDMA is tests/vm/run.sh's
 sanitizer="-Ddebug=false -Dbench=disabled -Dexamples=disabled -Dverbs=disabled"
 
-if ((${#suites[@]})); then
+if [[ $ci == yes ]]; then
+  source tests/vm/prepare.sh
+  check guests "$guests" --setup ci
+elif ((${#suites[@]})); then
   for suite in "${suites[@]}"; do asked+=(--suite "$suite"); done
   check tests "$plain" --setup all "${asked[@]}"
 elif [[ $sanitizers != only ]]; then
-  check tests "$plain" --no-rebuild  # what is not built by default is not run by default
+  check tests "$plain"
 fi
 if [[ $sanitizers != no ]]; then
   # What compiles soonest: line numbers name a place well enough; optimised code with both of asan takes four times as

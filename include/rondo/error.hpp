@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace rondo::inline v0 {
@@ -11,12 +12,18 @@ namespace rondo::inline v0 {
 /// Base of everything that rondo throws. what() is one sentence that names the call, the rank and what to do.
 class error : public std::runtime_error {
  public:
-  explicit error(std::string const& what, rank_t rank = nobody) : std::runtime_error("rondo: " + what), rank_(rank) {}
+  explicit error(std::string const& what, rank_t rank = nobody)
+      : std::runtime_error(std::string(prefix) + what), rank_(rank) {}
 
   /// The rank at fault, or nobody.
   rank_t rank() const noexcept { return rank_; }
 
+  /// what() without the name of the library, to go on with another sentence.
+  std::string_view sentence() const noexcept { return std::string_view(what()).substr(prefix.size()); }
+
  private:
+  static constexpr std::string_view prefix = "rondo: ";
+
   rank_t rank_;
 };
 

@@ -20,14 +20,11 @@ while (($#)); do
 done
 
 source tests/packages.sh
-need g++ ibverbs-providers iproute2 libcli11-dev libfmt-dev libgtest-dev libibverbs-dev libssl-dev libucx-dev meson \
-  ninja-build nlohmann-json3-dev pkg-config python3 qemu-system-x86 xz-utils
+source tests/vm/prepare.sh
 
 folder=build/guests
 rm -f "$folder"/*.xml "$folder"/meson-logs/testlog*.json
-if [[ ! -f $folder/build.ninja ]]; then
-  meson setup "$folder" -Dwerror=true -Doptimization=1 -Ddebug=false -Ducx=enabled -Dverbs=enabled
-fi
-tests/vm/image.sh >/dev/null
+# shellcheck disable=SC2086 # several arguments
+[[ -f $folder/build.ninja ]] || meson setup "$folder" -Dwerror=true $guests
 meson test -C "$folder" --print-errorlogs --setup all --suite "$suite" --suite net "${tests[@]}" || true
 exec tests/count.py "$folder"

@@ -29,8 +29,7 @@ inline std::shared_ptr<policy const> policy_or_environment(group& g, std::shared
   try {
     return std::make_shared<policy const>(policy::load(path));
   } catch (error const& e) {
-    constexpr std::string_view prefix = "rondo: ";
-    g.report({failure::kind::other, g.rank(), std::string(e.what() + prefix.size())});
+    g.report({failure::kind::other, g.rank(), std::string(e.sentence())});
     throw;
   }
 }

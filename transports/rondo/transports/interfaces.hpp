@@ -1,11 +1,12 @@
 #pragma once
 
+#include <rondo/detail/environment_text.hpp>
+#include <rondo/detail/name_list.hpp>
 #include <rondo/error.hpp>
 #include <rondo/transports/tcp/ip_address.hpp>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <ifaddrs.h>
 #include <iterator>
@@ -36,34 +37,22 @@ struct interface_address {
 class interface_filter {
  public:
   interface_filter() = default;
-  explicit interface_filter(std::string_view text) : text_(text) {
-    auto const skip = [&](char c) { return text.starts_with(c) && (text.remove_prefix(1), true); };
-    exclude_ = skip('^');
-    exact_ = skip('=');
-    while (!text.empty()) {
-      auto const name = text.substr(0, text.find(','));
-      if (!name.empty()) names_.emplace_back(name);
-      text.remove_prefix(std::min(name.size() + 1, text.size()));
-    }
-    if (names_.empty() && !text_.empty())
+  explicit interface_filter(std::string_view text) : text_(text), list_(text) {
+    if (list_.names.empty() && !is_default())
       throw invalid_argument("the interface filter \"" + text_ +
                              "\" names nothing; write eth,ib or =eth0 or ^docker,lo");
   }
 
   /// The text in RONDO_SOCKET_IFNAME, else that in NCCL_SOCKET_IFNAME, else the default.
   static interface_filter from_environment() {
-    for (char const* variable : {"RONDO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"})
-      if (char const* text = std::getenv(variable); text != nullptr && *text != '\0') return interface_filter(text);
-    return {};
+    return interface_filter(detail::environment_text::first_of({"RONDO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}).text);
   }
 
   bool is_default() const noexcept { return text_.empty(); }
   std::string const& text() const noexcept { return text_; }
 
   bool accepts(std::string_view interface) const noexcept {
-    if (is_default()) return interface != "lo" && !is_virtual(interface);
-    auto const named = [&](std::string_view n) { return exact_ ? interface == n : interface.starts_with(n); };
-    return std::any_of(names_.begin(), names_.end(), named) != exclude_;
+    return is_default() ? interface != "lo" && !is_virtual(interface) : list_.accepts(interface);
   }
 
  private:
@@ -74,9 +63,7 @@ class interface_filter {
   }
 
   std::string text_;
-  std::vector<std::string> names_;
-  bool exclude_ = false;
-  bool exact_ = false;
+  detail::name_list list_;
 };
 
 /// The addresses of all interfaces of this machine that are up. IPv6 link-local ones are left out: they mean nothing

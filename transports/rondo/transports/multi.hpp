@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/announce.hpp>
 #include <rondo/detail/by_rank.hpp>
 #include <rondo/error.hpp>
 #include <rondo/group.hpp>
@@ -54,7 +55,9 @@ class basic_multi {
     basic_multi x(ranks->rank(), ranks->size(), options);
     if (ranks->size() == 1) return x;
     std::vector<detail::pair_reach> says;
-    auto const blobs = ranks->exchange(x.look(*ranks, deadline), deadline);
+    reaches const reached{reach<Xs>(*ranks, deadline)...};
+    auto const blobs = detail::announce(
+        *ranks, "connect", [&] { return x.look(reached); }, deadline);
     for (rank_t q = 0; q < ranks->size(); ++q)
       says.push_back(detail::pair_reach::decode(detail::by_rank(blobs, q), list(), count, ranks->size(), q));
     detail::pairing pairs({names.begin(), names.end()}, {addressable<Xs>...}, std::move(says));
@@ -166,33 +169,33 @@ class basic_multi {
     return text;
   }
 
-  /// What this rank reaches, as text for the others.
-  std::string look(group& ranks, group::clock::time_point deadline) const {
-    detail::pair_reach mine{detail::text_or_environment(options_.host, "RONDO_HOSTID"), {}};
-    std::string refusal;
-    (mine.rows.push_back(look_by<Xs>(ranks, refusal, deadline)), ...);
-    return refusal.empty() ? mine.encode(list()) : refusal;
+  /// For each transport, which ranks it reaches.
+  using reaches = std::array<std::vector<bool>, count>;
+
+  template <class X>
+  static std::vector<bool> reach(group& ranks, group::clock::time_point deadline) {
+    if constexpr (requires { X::reach(ranks, deadline); })
+      return X::reach(ranks, deadline);
+    else
+      return std::vector<bool>(static_cast<std::size_t>(ranks.size()), true);
   }
 
-  /// The row of one transport. A rank that cannot take part says so instead of leaving the others waiting.
-  template <class X>
-  std::string look_by(group& ranks, std::string& refusal, group::clock::time_point deadline) const {
-    std::vector<bool> reached(ways_.size(), true);
-    if constexpr (requires { X::reach(ranks, deadline); }) reached = X::reach(ranks, deadline);
-    std::string row;
-    try {
-      bool const listed =
-          detail::lists_transport(detail::text_or_environment(options_.transports, "RONDO_TRANSPORTS"), X::name, names);
-      for (rank_t q = 0; q < size(); ++q)
-        row += !listed || (options_.permits && q != rank_ && !options_.permits(X::name, q))
-                   ? detail::pair_reach::forbidden
-               : detail::by_rank(reached, q) ? detail::pair_reach::reached
-                                             : detail::pair_reach::unreached;
-    } catch (error const& e) {
-      constexpr std::string_view prefix = "rondo: ";
-      refusal = std::string("!") + (e.what() + prefix.size());
+  /// What this rank reaches and may use, as text for the others.
+  std::string look(reaches const& reached) const {
+    using detail::pair_reach;
+    auto const listed = detail::text_or_environment(options_.transports, "RONDO_TRANSPORTS");
+    pair_reach mine{detail::text_or_environment(options_.host, "RONDO_HOSTID"), {}};
+    for (std::size_t i = 0; i < count; ++i) {
+      bool const wanted = detail::lists_transport(listed, names[i], names);
+      auto& row = mine.rows.emplace_back();
+      for (rank_t q = 0; q < size(); ++q) {
+        bool const permitted = wanted && (q == rank_ || !options_.permits || options_.permits(names[i], q));
+        row += !permitted                       ? pair_reach::forbidden
+               : detail::by_rank(reached[i], q) ? pair_reach::reached
+                                                : pair_reach::unreached;
+      }
     }
-    return row;
+    return mine.encode(list());
   }
 
   /// Connects transport Number, and those behind it, among the ranks that need it.
@@ -233,8 +236,7 @@ class basic_multi {
 
   /// The words of a transport that connected a part of the ranks, which are numbered anew there.
   std::string complaint(error const& e, std::vector<rank_t> const& part) const {
-    constexpr std::string_view prefix = "rondo: ";
-    std::string text(e.what() + prefix.size());
+    std::string text(e.sentence());
     if (part.size() == ways_.size()) return text;
     text += " (counting only ranks ";
     for (std::size_t i = 0; i < part.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(part[i]);
@@ -304,9 +306,8 @@ class basic_multi {
     } catch (peer_lost const& e) {
       rank_t const lost = detail::by_rank(members_[Number], e.rank());
       if (lost == e.rank()) throw;
-      constexpr std::string_view prefix = "rondo: ";
       throw peer_lost("rank " + std::to_string(lost) + " was lost, which is number " + std::to_string(e.rank()) +
-                          " among those connected by " + std::string(names[Number]) + ": " + (e.what() + prefix.size()),
+                          " among those connected by " + std::string(names[Number]) + ": " + std::string(e.sentence()),
                       lost);
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/announce.hpp>
 #include <rondo/group.hpp>
 #include <rondo/pollable.hpp>
 #include <rondo/transport.hpp>
@@ -104,26 +105,17 @@ class tcp {
 
   static std::size_t index(rank_t q) noexcept { return static_cast<std::size_t>(q); }
 
-  /// A rank that cannot listen says so instead of leaving the others waiting for its addresses.
   static std::vector<detail::tcp_wiring> publish(group& ranks, detail::tcp_mesh& mesh,
                                                  group::clock::time_point deadline) {
-    constexpr std::string_view refusal = "!";
-    std::string mine;
-    try {
-      mine = mesh.listen().encode();
-    } catch (error const& e) {
-      constexpr std::string_view prefix = "rondo: ";
-      mine = std::string(refusal) + (e.what() + prefix.size());
-    }
     std::vector<detail::tcp_wiring> wirings;
-    auto const texts = ranks.exchange(mine, deadline);
+    auto const texts = detail::announce(
+        ranks, "use TCP", [&] { return mesh.listen().encode(); }, deadline);
     for (rank_t q = 0; q < ranks.size(); ++q) {
-      auto const& text = texts[index(q)];
-      auto const who = "rank " + std::to_string(q);
-      if (text.starts_with(refusal)) throw connect_error(who + " cannot use TCP: " + text.substr(refusal.size()), q);
-      auto const& w = wirings.emplace_back(detail::tcp_wiring::decode(text, q));
+      auto const& w = wirings.emplace_back(detail::tcp_wiring::decode(texts[index(q)], q));
       if (w.streams != wirings.front().streams || w.stripe != wirings.front().stripe)
-        throw connect_error(who + " has other tcp_options (streams, stripe) than rank 0; give every rank the same", q);
+        throw connect_error("rank " + std::to_string(q) +
+                                " has other tcp_options (streams, stripe) than rank 0; give " + "every rank the same",
+                            q);
     }
     return wirings;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/announce.hpp>
 #include <rondo/detail/by_rank.hpp>
 #include <rondo/group.hpp>
 #include <rondo/pollable.hpp>
@@ -39,15 +40,11 @@ class ucx {
   static ucx connect(std::shared_ptr<group> const& ranks, ucx_options const& options = {},
                      group::clock::time_point deadline = group::clock::now() + std::chrono::minutes(5)) {
     mesh_pointer mesh;
-    std::string mine;
-    try {
+    auto const open = [&] {
       mesh.reset(new detail::ucx_mesh(ranks->rank(), ranks->size(), options));
-      mine = mesh->wiring().encode();
-    } catch (error const& e) {
-      constexpr std::string_view prefix = "rondo: ";
-      mine = std::string(refusal) + (e.what() + prefix.size());
-    }
-    auto const wirings = read(ranks->exchange(mine, deadline));
+      return mesh->wiring().encode();
+    };
+    auto const wirings = read(detail::announce(*ranks, "use UCX", open, deadline));
     auto const now = group::clock::now();
     auto const problem = mesh->connect(wirings, *ranks, now + (deadline - now) / 4 * 3);
     auto const outcomes = mesh->exchange(*ranks, problem, deadline);
@@ -82,16 +79,11 @@ class ucx {
  private:
   using mesh_pointer = std::unique_ptr<detail::ucx_mesh, detail::ucx_mesh_deleter>;
 
-  static constexpr std::string_view refusal = "!";
-
   ucx(mesh_pointer mesh, ucx_options const& options) : mesh_(std::move(mesh)), options_(options) {}
 
-  /// A rank that cannot use UCX says so instead of leaving the others waiting for its address.
   static std::vector<detail::ucx_wiring> read(std::vector<std::string> const& texts) {
     std::vector<detail::ucx_wiring> wirings;
     for (rank_t q = 0; auto const& text : texts) {
-      if (text.starts_with(refusal))
-        throw connect_error("rank " + std::to_string(q) + " cannot use UCX: " + text.substr(refusal.size()), q);
       wirings.push_back(detail::ucx_wiring::decode(text, q));
       wirings.back().expect_like(wirings.front(), q);
       ++q;

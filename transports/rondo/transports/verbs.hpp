@@ -1,12 +1,12 @@
 #pragma once
 
+#include <rondo/detail/announce.hpp>
 #include <rondo/group.hpp>
 #include <rondo/pollable.hpp>
 #include <rondo/transports/verbs/mesh.hpp>
 
 #include <chrono>
 #include <cstddef>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <poll.h>
@@ -107,22 +107,15 @@ class verbs {
   /// A rank that has no usable device says so instead of leaving the others waiting for it.
   static std::vector<detail::verbs_wiring> publish(group& ranks, detail::verbs_mesh& mesh,
                                                    group::clock::time_point deadline) {
-    constexpr std::string_view refusal = "!";
-    std::string mine;
-    try {
-      mine = mesh.open().encode();
-    } catch (error const& e) { mine = std::string(refusal) + (e.what() + std::strlen("rondo: ")); }
     std::vector<detail::verbs_wiring> wirings;
-    auto const texts = ranks.exchange(mine, deadline);
+    auto const texts = detail::announce(
+        ranks, "use RDMA", [&] { return mesh.open().encode(); }, deadline);
     for (rank_t q = 0; q < ranks.size(); ++q) {
-      auto const& text = texts[index(q)];
-      auto const who = "rank " + std::to_string(q);
-      if (text.starts_with(refusal)) throw connect_error(who + " cannot use RDMA: " + text.substr(refusal.size()), q);
-      auto const& w = wirings.emplace_back(detail::verbs_wiring::decode(text, q, ranks.size()));
+      auto const& w = wirings.emplace_back(detail::verbs_wiring::decode(texts[index(q)], q, ranks.size()));
       if (!w.same_shape(wirings.front()))
-        throw connect_error(
-            who + " has other verbs_options (rails, stripe, slots, slot_bytes) than rank 0; give every rank the same",
-            q);
+        throw connect_error("rank " + std::to_string(q) + " has other verbs_options (rails, stripe, slots, " +
+                                "slot_bytes) than rank 0; give every rank the same",
+                            q);
     }
     return wirings;
   }

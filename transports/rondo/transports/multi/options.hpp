@@ -1,11 +1,11 @@
 #pragma once
 
+#include <rondo/detail/environment_text.hpp>
+#include <rondo/detail/name_list.hpp>
 #include <rondo/error.hpp>
 #include <rondo/group.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <span>
@@ -50,28 +50,23 @@ struct multi_options {
 namespace detail {
 
 inline std::string text_or_environment(std::string const& text, char const* variable) {
-  char const* const value = text.empty() ? std::getenv(variable) : nullptr;
-  return value ? value : text;
+  return text.empty() ? std::string(environment_text::first_of({variable}).text) : text;
 }
 
 /// Is `name` among the transports that a text like "shm,tcp" or "^verbs" lists? Throws invalid_argument for one that
 /// asks for a transport that is not among `all`: it would silently get another one.
-inline bool lists_transport(std::string_view list, std::string_view name, std::span<std::string_view const> all) {
-  if (list.empty()) return true;
-  bool const excludes = list.starts_with('^');
-  bool found = false;
-  for (auto rest = list.substr(excludes); !rest.empty();) {
-    auto const word = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
-    found = found || word == name;
-    if (excludes || word.empty() || std::find(all.begin(), all.end(), word) != all.end()) continue;
+inline bool lists_transport(std::string_view text, std::string_view name, std::span<std::string_view const> all) {
+  if (text.empty()) return true;
+  name_list list(text);
+  list.exact = true;
+  for (auto const& word : list.names) {
+    if (list.excludes || std::find(all.begin(), all.end(), word) != all.end()) continue;
     std::string names;
     for (auto const n : all) names += (names.empty() ? "" : ", ") + std::string(n);
-    throw invalid_argument("the transports \"" + std::string(list) + "\" name " + std::string(word) +
-                           ", but this program has " + names +
-                           ": correct RONDO_TRANSPORTS or multi_options::transports");
+    throw invalid_argument("the transports \"" + std::string(text) + "\" name " + word + ", but this program has " +
+                           names + ": correct RONDO_TRANSPORTS or multi_options::transports");
   }
-  return found != excludes;
+  return list.accepts(name);
 }
 
 }  // namespace detail

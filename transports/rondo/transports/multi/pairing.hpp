@@ -20,8 +20,6 @@ namespace rondo::inline v0::detail {
 ///     its host
 ///     a line for each transport: a character for each rank, + for one that it reaches by it, - for one that it does
 ///     not reach, x for one to which it may not use it
-///
-/// or, where it cannot take part, a line that starts with ! and says why.
 struct pair_reach {
   static constexpr char reached = '+', unreached = '-', forbidden = 'x';
 
@@ -34,10 +32,9 @@ struct pair_reach {
     return text;
   }
 
-  /// Throws connect_error, which names the rank, for one that cannot take part or has other transports.
+  /// Throws connect_error, which names the rank, for one that has other transports.
   static pair_reach decode(std::string_view text, std::string const& names, std::size_t count, int ranks, rank_t from) {
     auto const who = "rank " + std::to_string(from);
-    if (text.starts_with('!')) throw connect_error(who + " cannot connect: " + std::string(text.substr(1)), from);
     auto const line = [&] {
       auto const l = text.substr(0, text.find('\n'));
       text.remove_prefix(std::min(l.size() + 1, text.size()));

@@ -40,8 +40,6 @@ struct tcp_endpoint {
 ///
 ///     streams stripe machine secret
 ///     address prefix port              one line for each endpoint
-///
-/// or, where it cannot listen, a line that starts with ! and says why.
 struct tcp_wiring {
   using secret_type = std::array<std::byte, 16>;
 

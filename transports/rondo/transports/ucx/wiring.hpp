@@ -23,7 +23,6 @@ namespace rondo::inline v0::detail {
 ///     UCX_NAME=value                                  one line for each setting, by name
 ///     address                                         all that follows
 ///
-/// or, where it cannot use UCX, a line that starts with ! and says why.
 struct ucx_wiring {
   std::string release;
   ucx_options options;

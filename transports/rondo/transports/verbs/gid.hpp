@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/environment_text.hpp>
 #include <rondo/error.hpp>
 
 #include <algorithm>
@@ -7,10 +8,8 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <cstdlib>
 #include <netinet/in.h>
 #include <string>
-#include <string_view>
 #include <sys/socket.h>
 #include <system_error>
 #include <vector>
@@ -57,17 +56,13 @@ inline std::vector<verbs_gid> by_preference(std::vector<verbs_gid> table) {
 
 /// The entry of the GID table that the environment asks for; -1 if it does not.
 inline int gid_index_from_environment() {
-  for (char const* variable : {"RONDO_IB_GID_INDEX", "NCCL_IB_GID_INDEX"}) {
-    char const* const value = std::getenv(variable);
-    if (value == nullptr || *value == '\0') continue;
-    std::string_view const text(value);
-    int index = -1;
-    auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), index);
-    if (code != std::errc{} || end != text.data() + text.size() || index < -1)
-      throw invalid_argument(std::string(variable) + " is \"" + value + "\"; write the number of an entry, or -1");
-    return index;
-  }
-  return -1;
+  auto const [variable, text] = environment_text::first_of({"RONDO_IB_GID_INDEX", "NCCL_IB_GID_INDEX"});
+  if (text.empty()) return -1;
+  int index = -1;
+  auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (code == std::errc{} && end == text.data() + text.size() && index >= -1) return index;
+  throw invalid_argument(std::string(variable) + " is \"" + std::string(text) +
+                         "\"; write the number of an entry, or -1");
 }
 
 }  // namespace rondo::inline v0::detail

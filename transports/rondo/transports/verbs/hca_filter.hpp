@@ -1,10 +1,11 @@
 #pragma once
 
+#include <rondo/detail/environment_text.hpp>
+#include <rondo/detail/name_list.hpp>
 #include <rondo/error.hpp>
 
-#include <algorithm>
 #include <charconv>
-#include <cstdlib>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -22,49 +23,36 @@ namespace rondo::inline v0 {
 class hca_filter {
  public:
   hca_filter() = default;
-  explicit hca_filter(std::string_view text) : text_(text) {
-    auto const skip = [&](char c) { return text.starts_with(c) && (text.remove_prefix(1), true); };
-    exclude_ = skip('^');
-    exact_ = skip('=');
-    while (!text.empty()) {
-      auto const entry = text.substr(0, text.find(','));
-      if (!entry.empty()) entries_.push_back(read(entry));
-      text.remove_prefix(std::min(entry.size() + 1, text.size()));
-    }
-    if (entries_.empty() && !text_.empty()) refuse();
+  explicit hca_filter(std::string_view text) : text_(text), list_(text) {
+    for (auto& name : list_.names) ports_.push_back(cut_port(name));
+    if (ports_.empty() && !text_.empty()) refuse();
   }
 
   /// The text in RONDO_IB_HCA, else that in NCCL_IB_HCA, else the default.
   static hca_filter from_environment() {
-    for (char const* variable : {"RONDO_IB_HCA", "NCCL_IB_HCA"})
-      if (char const* text = std::getenv(variable); text != nullptr && *text != '\0') return hca_filter(text);
-    return {};
+    return hca_filter(detail::environment_text::first_of({"RONDO_IB_HCA", "NCCL_IB_HCA"}).text);
   }
 
   std::string const& text() const noexcept { return text_; }
 
   bool accepts(std::string_view device, int port) const noexcept {
-    if (entries_.empty()) return true;
-    auto const named = [&](entry const& e) {
-      return (exact_ ? device == e.name : device.starts_with(e.name)) && (e.port == 0 || e.port == port);
-    };
-    return std::any_of(entries_.begin(), entries_.end(), named) != exclude_;
+    bool found = false;
+    for (std::size_t i = 0; i < ports_.size(); ++i)
+      found = found || (list_.stands_for(list_.names[i], device) && (ports_[i] == 0 || ports_[i] == port));
+    return text_.empty() || found != list_.excludes;
   }
 
  private:
-  struct entry {
-    std::string name;
-    int port;  // 0: any
-  };
-
-  entry read(std::string_view text) const {
-    auto const name = text.substr(0, text.find(':'));
-    if (name.size() == text.size()) return {std::string(name), 0};
-    auto const digits = text.substr(name.size() + 1);
+  /// Takes the port off the end of an entry; 0: any.
+  int cut_port(std::string& entry) const {
+    auto const colon = entry.find(':');
+    if (colon == entry.npos) return 0;
     int port = 0;
-    auto const [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-    if (name.empty() || code != std::errc{} || end != digits.data() + digits.size() || port < 1) refuse();
-    return {std::string(name), port};
+    char const* const last = entry.data() + entry.size();
+    auto const [end, code] = std::from_chars(entry.data() + colon + 1, last, port);
+    if (colon == 0 || code != std::errc{} || end != last || port < 1) refuse();
+    entry.resize(colon);
+    return port;
   }
 
   [[noreturn]] void refuse() const {
@@ -73,9 +61,8 @@ class hca_filter {
   }
 
   std::string text_;
-  std::vector<entry> entries_;
-  bool exclude_ = false;
-  bool exact_ = false;
+  detail::name_list list_;
+  std::vector<int> ports_;  // of each name
 };
 
 }  // namespace rondo::inline v0

@@ -74,7 +74,7 @@ class verbs_ports {
     ::ibv_device_attr attributes{};
     try {
       device = std::make_unique<verbs_device>(candidate);
-    } catch (connect_error const& e) { return reject(e.what() + std::strlen("rondo: ")); }
+    } catch (connect_error const& e) { return reject(std::string(e.sentence())); }
     if (int const code = ::ibv_query_device(device->context(), &attributes); code != 0)
       return reject(name + " cannot be queried (" + std::strerror(code) + ")");
     auto const before = ports_.size();
