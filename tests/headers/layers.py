@@ -14,7 +14,7 @@ layers = [
     ("base", "config version types algorithm element float16 bfloat16 float8 error wait options"),
     ("concepts", "transport. pollable memory registered_ device reduce_op schedule. group fingerprint reconnect"),
     ("diagnostics", "diagnostics/"),
-    ("algorithms", "ops fold schedule/ direct/"),
+    ("algorithms", "ops fold schedule/ direct/ fused/"),
     ("run", "run/"),
     ("select", "select policy explain run/choices"),
     ("communicator", "communicator collectives/ work run/dispatcher"),
