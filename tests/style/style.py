@@ -80,8 +80,9 @@ def formatted():
 def links():
     """Relative links of the manual lead somewhere, and every page of it can be reached from its index."""
     pages = [path for path in files if path.suffix == ".md"]
+    prose = {page: re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S) for page in pages}
     targets = {page: [(page.parent / link.split("#")[0]).resolve() for link in
-                      re.findall(r"\]\((?!\w+:|#)([^)]+)\)", page.read_text())] for page in pages}
+                      re.findall(r"\]\((?!\w+:|#)([^)]+)\)", text)] for page, text in prose.items()}
     dead = [f"{page.relative_to(root)}: leads to {target.relative_to(root)}, which does not exist"
             for page, found in targets.items() for target in found if not target.exists()]
     index = root / "docs" / "README.md"
