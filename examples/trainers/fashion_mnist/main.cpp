@@ -23,7 +23,8 @@ template <class T>
 void train(communicator& comm, options const& chosen) {
   dataset const training = load(chosen.data, "train", chosen.limit), test = load(chosen.data, "t10k", chosen.limit);
   sgd<T> const descent(chosen.rate, chosen.momentum);
-  trainer<T> replica(comm, chosen.model == "mlp" ? mlp<T>(chosen.seed) : conv<T>(chosen.seed), descent);
+  trainer<T> replica(comm, chosen.model == "mlp" ? mlp<T>(chosen.seed) : conv<T>(chosen.seed), descent,
+                     {.first = chosen.bucket, .most = chosen.bucket}, chosen.overlap);
 
   bool const speaks = comm.rank() == 0;
   std::ofstream log;
@@ -35,9 +36,9 @@ void train(communicator& comm, options const& chosen) {
     auto const record = [&](double loss) { log << ++step << ' ' << loss << '\n'; };
     report const r = replica.epoch(training, test, order, chosen.batch, record);
     if (speaks)
-      std::printf("epoch %2d   loss %.4f   test accuracy %.2f %%   %.0f images/s   communication %.1f %%   "
-                  "replicas identical (%016" PRIx64 ")\n",
-                  epoch, r.loss, 100 * r.accuracy, r.images_a_second, 100 * r.communication, r.hash);
+      std::printf("epoch %2d   loss %.4f   test accuracy %.2f %%   %.0f images/s   communication %.1f %% exposed, "
+                  "%.1f %% hidden   replicas identical (%016" PRIx64 ")\n",
+                  epoch, r.loss, 100 * r.accuracy, r.images_a_second, 100 * r.exposed, 100 * r.hidden, r.hash);
     std::fflush(stdout);
   }
 }

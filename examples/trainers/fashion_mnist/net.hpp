@@ -4,14 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
 namespace fashion_mnist {
 
-/// A chain of layers. All parameters lie in one buffer, in the order of the layers, and so do all gradients: a replica
-/// is synchronised by one collective call.
+/// A chain of layers. All parameters lie in one buffer, in the order of the layers, and so do all gradients.
 template <class T>
 class net {
  public:
@@ -36,20 +36,27 @@ class net {
     return activations_.back();
   }
 
+  std::size_t layers() const noexcept { return layers_.size(); }
+
+  /// What belongs to a layer, of all parameters or of all gradients.
+  template <class U>
+  std::span<U> part(std::span<U> all, std::size_t layer) const noexcept {
+    return all.subspan(offsets_[layer], offsets_[layer + 1] - offsets_[layer]);
+  }
+
   /// Writes the derivative of the loss by every parameter, given `slope`, the derivative by the outputs of forward().
-  void backward(matrix<T> slope, std::span<T> gradient) const {
+  /// Calls ready(layer) as soon as that of a layer is complete, the last layer first.
+  void backward(
+      matrix<T> slope, std::span<T> gradient,
+      std::function<void(std::size_t)> const& ready = [](std::size_t) {}) const {
     for (std::size_t i = layers_.size(); i-- > 0;) {
       layers_[i]->parameter_gradient(part(gradient, i), activations_[i], slope);
+      ready(i);
       if (i > 0) slope = layers_[i]->input_gradient(part(parameters(), i), activations_[i], activations_[i + 1], slope);
     }
   }
 
  private:
-  template <class U>
-  std::span<U> part(std::span<U> all, std::size_t i) const noexcept {
-    return all.subspan(offsets_[i], offsets_[i + 1] - offsets_[i]);
-  }
-
   std::vector<std::unique_ptr<layer<T>>> layers_;
   std::vector<std::size_t> offsets_{0};
   std::vector<T> parameters_;

@@ -18,6 +18,8 @@ struct options {
   double rate = 0.02, momentum = 0.9;
   std::uint64_t seed = 1;
   std::size_t limit = std::numeric_limits<std::size_t>::max();
+  std::size_t bucket = std::size_t{64} << 10;
+  bool overlap = true;
   std::string data = "/usr/share/datasets/fashion-mnist", loss_log;
 
   explicit options(CLI::App& app) {
@@ -36,6 +38,8 @@ struct options {
     app.add_option("--momentum", momentum, "momentum of the descent")->capture_default_str();
     app.add_option("--seed", seed, "of the first parameters and of the order of the images")->capture_default_str();
     app.add_option("--limit", limit, "use only so many images of each set")->check(CLI::PositiveNumber);
+    app.add_option("--bucket", bucket, "bytes of gradients that travel together")->capture_default_str();
+    app.add_flag("--overlap,!--no-overlap", overlap, "communicate during the backward pass")->capture_default_str();
     app.add_option("--data", data, "directory of the data set")->capture_default_str();
     app.add_option("--loss-log", loss_log, "write step and loss of every step to this file");
   }

@@ -6,6 +6,7 @@
 #include "sampling.hpp"
 #include "sgd.hpp"
 #include "softmax.hpp"
+#include <rondo/gradient/synchronizer.hpp>
 #include <rondo/rondo.hpp>
 #include <rondo/transports/any_transport.hpp>
 
@@ -14,6 +15,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fashion_mnist {
@@ -26,8 +28,9 @@ struct report {
   double loss;             ///< mean over the images, each seen with the parameters of its step
   double accuracy;         ///< share of the test set that was classified right, 0 … 1
   double images_a_second;  ///< training alone
-  double communication;  ///< share of the training time spent in all_reduce, waiting for slower ranks included, 0 … 1
-  std::uint64_t hash;    ///< of the parameters, the same on every rank
+  double exposed;      ///< share of the training time spent waiting for communication, slower ranks included, 0 … 1
+  double hidden;       ///< communication behind the backward pass, as a share of the training time, 0 … 1
+  std::uint64_t hash;  ///< of the parameters, the same on every rank
 };
 
 /// One replica of a net, trained in step with those of the other ranks of a communicator.
@@ -37,34 +40,43 @@ struct report {
 template <class T>
 class trainer {
  public:
-  trainer(communicator& comm, net<T> model, sgd<T> descent)
-      : comm_(comm), net_(std::move(model)), descent_(descent), reduced_(net_.parameters().size() + 1) {
-    comm_.broadcast(net_.parameters(), 0);
+  trainer(communicator& comm, net<T> model, sgd<T> descent, rondo::bucket_sizes const& buckets, bool overlap)
+      : comm_(comm), net_(std::move(model)), descent_(descent), gradient_(net_.parameters().size()),
+        sync_(comm, layers(), {.buckets = buckets, .overlap = overlap, .summed = true}) {
+    sync_.broadcast_values();
   }
 
-  /// Trains on every image once, in steps of `batch_size` images over all ranks; calls observe(loss) after each step.
+  /// Trains on every image once, in steps of `batch_size` images over all ranks; calls observe(loss) for each step.
   report epoch(dataset const& training, dataset const& test, std::span<std::size_t const> order, std::size_t batch_size,
                std::function<void(double)> const& observe) {
-    waited_ = {};
-    double loss = 0;
+    seconds exposed{}, hidden{};
+    std::vector<double> losses;  // of this rank's images, by step
     auto const start = clock::now();
     for (std::size_t first = 0; first < order.size(); first += batch_size) {
       auto const which = order.subspan(first, std::min(batch_size, order.size() - first));
-      T const mean = step(training, which);
-      observe(static_cast<double>(mean));
-      loss += static_cast<double>(mean) * static_cast<double>(which.size());
+      auto const [loss, came_to] = step(training, which);
+      losses.push_back(loss / static_cast<double>(which.size()));
+      exposed += came_to.exposed;
+      hidden += came_to.hidden;
     }
     seconds const trained = clock::now() - start;
 
-    // As with gradients: the mean over ranks of ranks * part is the whole.
+    comm_.all_reduce(losses, rondo::sum);
+    double loss = 0;
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      observe(losses[i]);
+      loss += losses[i] * static_cast<double>(std::min(batch_size, order.size() - i * batch_size));
+    }
+    // The mean over ranks of ranks * part is the whole.
     std::array means{comm_.size() * static_cast<double>(correct(test)) / static_cast<double>(test.size()),
-                     waited_ / trained};
+                     exposed / trained, hidden / trained};
     comm_.all_reduce(means, rondo::avg);
     auto const images = static_cast<double>(order.size());
     return {.loss = loss / images,
             .accuracy = means[0],
             .images_a_second = images / trained.count(),
-            .communication = means[1],
+            .exposed = means[1],
+            .hidden = means[2],
             .hash = common_hash()};
   }
 
@@ -72,23 +84,24 @@ class trainer {
   using clock = std::chrono::steady_clock;
   using seconds = std::chrono::duration<double>;
 
-  /// One step of the descent on a global batch; returns its mean loss. The loss travels behind the gradients.
-  T step(dataset const& training, std::span<std::size_t const> which) {
+  /// Each layer with its gradient, for the synchronizer.
+  std::vector<rondo::parameter> layers() {
+    std::vector<rondo::parameter> all;
+    for (std::size_t i = 0; i < net_.layers(); ++i)
+      all.emplace_back("layer " + std::to_string(i), net_.part(net_.parameters(), i),
+                       net_.part(std::span(gradient_), i));
+    return all;
+  }
+
+  /// One step of the descent on a global batch; returns the loss of this rank's share, summed over its images.
+  std::pair<double, rondo::gradient_report> step(dataset const& training, std::span<std::size_t const> which) {
     batch<T> const mine(training, share(which, comm_.rank(), comm_.size()));
     auto [loss, slope] = softmax_cross_entropy(net_.forward(mine.images), mine.labels);
-
-    // The mean over ranks of what is scaled by ranks / batch is the mean over the batch, however uneven the shares.
-    T const scale = static_cast<T>(comm_.size()) / static_cast<T>(which.size());
-    std::span const gradient(reduced_.data(), reduced_.size() - 1);
-    net_.backward(slope * scale, gradient);
-    reduced_.back() = loss * scale;
-
-    auto const start = clock::now();
-    comm_.all_reduce(reduced_, rondo::avg);
-    waited_ += clock::now() - start;
-
-    descent_.update(net_.parameters(), gradient);
-    return reduced_.back();
+    auto step = sync_.begin({.weight = static_cast<double>(mine.labels.size())});
+    net_.backward(std::move(slope), gradient_, [&](std::size_t layer) { step.ready(layer); });
+    auto const came_to = step.finish();
+    descent_.update(net_.parameters(), gradient_);
+    return {static_cast<double>(loss), came_to};
   }
 
   /// How many images of this rank's share of the test set are classified right.
@@ -120,8 +133,8 @@ class trainer {
   communicator& comm_;
   net<T> net_;
   sgd<T> descent_;
-  std::vector<T> reduced_;  ///< gradients, then the loss
-  seconds waited_{};
+  std::vector<T> gradient_;
+  rondo::synchronizer<rondo::any_transport> sync_;
 };
 
 }  // namespace fashion_mnist
