@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ranks on several hosts, which are network namespaces joined by a switch: net.py RANK [--speed]
+"""Ranks on several hosts, which are network namespaces joined by a switch: net.py RANK [TRANSFORMER] [--speed]
 
 --speed compares a hierarchical all_reduce over multi with a ring over TCP behind links of 1 Gbit/s instead."""
 
@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import checks
 
-program = str(pathlib.Path(sys.argv[1]).resolve())
+program, *trainer = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:] if path != "--speed")
 port = 29500
 
 
@@ -115,7 +116,7 @@ class network:
 class job:
     """Ranks on hosts: layout[i] of them, one after the other, on host i."""
 
-    def __init__(self, net, layout, *arguments, **environment):
+    def __init__(self, net, layout, *arguments, program=program, **environment):
         self.size = sum(layout)
         self.ranks = []
         for h, count in zip(net.hosts, layout):
@@ -234,6 +235,32 @@ def packets_are_lost():
     return lacks(said, "^right$") + ("no packet was dropped\n" if not any(dropped) else "")
 
 
+def overlap_hides_communication():
+    """Two ranks of the transformer with 1 Gbit/s between them. Behind the backward pass the time that a step waits for
+    communication falls by 40 % at least, and the parts of a report add up to what the step took."""
+    step = re.compile(r"step \d+ .*?([\d.]+) ms = compute ([\d.]+) \+ exposed ([\d.]+) \+ update ([\d.]+)")
+    shape = "--width 256 --heads 4 --blocks 4 --batch 8 --steps 9 --every 1 --transport tcp"
+    buckets = f"--first-bucket {1 << 20} --bucket {2 << 20}"
+    exposed, complaints = {}, ""
+    with network(2) as net:
+        net.shape("tbf", "rate", "1gbit", "burst", "256kb", "latency", "400ms")
+        for how in ("--no-overlap", "--overlap"):
+            said = run(net, (1, 1), *f"{shape} {buckets} {how}".split(), limit=140, program=trainer[0])
+            steps = [tuple(map(float, found)) for found in step.findall(said[0] or "")][1:]
+            complaints += lacks(said[:1], "^replicas identical$")
+            if len(steps) != 8:
+                return complaints + f"{len(steps)} steps: {said}\n"
+            for wall, *parts in steps:
+                if not 0.95 * wall <= sum(parts) <= 1.05 * wall:
+                    complaints += f"{' + '.join(map(str, parts))} is not {wall} ms\n"
+            exposed[how] = statistics.median(parts[2] for parts in steps)
+            compute = statistics.median(parts[1] for parts in steps)
+            print(f"# {how}: {compute:.0f} ms of computation, {exposed[how]:.1f} ms of exposed communication")
+    if exposed["--overlap"] > 0.6 * exposed["--no-overlap"]:
+        complaints += "overlap hides too little\n"
+    return complaints
+
+
 def speed():
     """Median times of an all_reduce of 25 MiB with 1 Gbit/s between the hosts: hierarchical, which is what the library
     chooses, has to be faster than a ring over TCP, and half as fast again on 2 x 4 ranks."""
@@ -281,6 +308,7 @@ def main():
         ("no address is reachable", nowhere_to_go),
         ("a link that goes down is an error that names a rank", link_goes_down),
         ("packets are dropped", packets_are_lost),
+        *([("overlap hides communication", overlap_hides_communication)] if trainer else []),
     ], parallel=False)
 
 
