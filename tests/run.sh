@@ -4,9 +4,9 @@
 #   tests/run.sh                  everything that runs by default
 #   tests/run.sh --ci             also what needs RDMA, in guests, and hosts as network namespaces, in short; then
 #                                 again with sanitizers
-#   tests/run.sh --suite NAME …   only these: unit static conformance multi faults launchers headers fail consumers
-#                                 style examples sanitizers, and soak, big, net, which nothing else here runs;
-#                                 vm has tests/vm/run.sh
+#   tests/run.sh --suite NAME …   only these: unit static conformance multi faults cuda_host launchers headers fail
+#                                 consumers style examples sanitizers, and soak, big, net, cuda, which nothing else
+#                                 here runs; vm has tests/vm/run.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

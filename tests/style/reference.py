@@ -10,8 +10,9 @@ import checks
 
 root = checks.root
 folders = ("include/rondo", "include/rondo/adapters", "include/rondo/diagnostics", "include/rondo/gradient",
-           "include/rondo/schedule", "transports/rondo/transports")
-public_headers = [path for folder in folders for path in sorted((root / folder).glob("*.hpp"))]
+           "include/rondo/schedule", "transports/rondo/transports", "cuda/rondo/cuda")
+public_headers = [path for folder in folders for path in sorted((root / folder).iterdir())
+                  if path.suffix in (".hpp", ".cuh")]
 pages = {path.name: path.read_text() for path in (root / "docs" / "reference").glob("*.md")}
 
 
@@ -37,12 +38,14 @@ def found(pattern, *files):
 
 def headers():
     return missing([path.relative_to(base).as_posix() for base in checks.include_roots for path in public_headers
-                    if path.is_relative_to(base)], "headers.md")
+                    if path.is_relative_to(base) and base.name != "cuda"], "headers.md") + missing(
+                        [path.relative_to(root / "cuda").as_posix() for path in public_headers
+                         if path.is_relative_to(root / "cuda")], "cuda.md")
 
 
 def stale():
     """Headers that the reference names and that are gone."""
-    named = re.findall(r"`(rondo/[\w/]+\.hpp)`", "\n".join(pages.values()))
+    named = re.findall(r"`(rondo/[\w/]+\.(?:hpp|cuh))`", "\n".join(pages.values()))
     return "".join(f"docs/reference: {name} does not exist\n" for name in sorted(set(named))
                    if not any((base / name).exists() for base in checks.include_roots))
 
@@ -51,7 +54,8 @@ checks.report([
     ("every public header is in the reference", headers),
     ("every header in the reference exists", stale),
     ("every public name is in the reference", lambda: missing(
-        found(r"^(?:class|struct|enum class|concept|using|inline constexpr \w+(?:<\w+>)?) (?!namespace)(\w+)",
+        found(r"^(?:class|struct|enum class|concept|using|inline constexpr \w+(?:<\w+>)?) (?:alignas\(.*\) )?"
+              r"(?!namespace|alignas)(\w+)",
               *public_headers), None)),
     ("every call of communicator is in the reference", lambda: missing(
         found(r"^  (?:\w+|std::optional<communicator>) (\w+)\(.*\{$", "include/rondo/communicator.hpp"),

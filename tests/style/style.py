@@ -77,6 +77,11 @@ def formatted():
     return said and f"run: clang-format -i {' '.join(wrong)}\n"
 
 
+def scripts():
+    """Scripts that nothing runs here, such as those for a GPU, can be read by bash at least."""
+    return "\n".join(filter(None, (checks.run(["bash", "-n", path]) for path in files if path.suffix == ".sh")))
+
+
 def links():
     """Relative links of the manual lead somewhere, and every page of it can be reached from its index."""
     pages = [path for path in files if path.suffix == ".md"]
@@ -105,6 +110,7 @@ def main():
             r"^.{121}", [path for path in files if path.suffix in {".py", ".sh", ".build", ".txt"}], "too long")),
         ("no tabs, no trailing blanks", lambda: lines(r"\t|[ \t]$", files, "blank")),
         ("every test, bench and example is listed in a meson.build", listed),
+        ("bash can read every script", scripts),
         ("the links of the manual lead somewhere, its index to every page", links),
         ("clang-format agrees" + ("" if shutil.which("clang-format") else " # SKIP not installed"), formatted),
     ])

@@ -6,7 +6,6 @@
 #include <rondo/ops.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <climits>
 #include <cstddef>
 #include <cstring>
@@ -41,17 +40,6 @@ inline constexpr bool never_contracts<extreme_op<Greater>> = true;
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wpass-failed"  // not every operation can be vectorised, and need not
 #endif
-
-/// x[0] = the canonical fold (see recursive_doubling) of K elements.
-template <std::size_t K, class T, class Op>
-[[gnu::always_inline]] inline void fold_elements(Op const& op, T* x) noexcept {
-  if constexpr (K > 1) {
-    constexpr std::size_t half = std::bit_ceil(K) / 2;
-    fold_elements<half>(op, x);
-    fold_elements<K - half>(op, x + half);
-    x[0] = combine(op, x[0], x[half]);
-  }
-}
 
 /// A cache line, and the widest register.
 inline constexpr std::size_t block_bytes = 64;
