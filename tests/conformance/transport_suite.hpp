@@ -284,6 +284,22 @@ TYPED_TEST_P(transport_suite, wait_sleeps_while_other_bytes_lie_unread) {
   });
 }
 
+TYPED_TEST_P(transport_suite, wait_ends_at_once_after_news_that_a_call_for_another_peer_has_seen) {
+  using namespace std::chrono;
+  TypeParam::world(3, [](rank_t r, auto& x) {
+    if (r == 2) return send(x, 0, stream(0, 1)), void(receive(x, 0, 1));
+    if (r == 1) return void(receive(x, 0, 1));
+    std::this_thread::sleep_for(milliseconds(100));  // the byte of rank 2 has come
+    EXPECT_TRUE(x.readable(1, 1).empty());
+    auto const start = steady_clock::now();
+    x.wait(seconds(10));
+    EXPECT_LT(steady_clock::now() - start, seconds(5));
+    EXPECT_EQ(receive(x, 2, 1), stream(0, 1));
+    send(x, 1, stream(0, 1));
+    send(x, 2, stream(0, 1));
+  });
+}
+
 TYPED_TEST_P(transport_suite, a_full_stream_holds_up_no_other) {
   std::atomic<std::size_t> accepted{0};
   TypeParam::world(3, [&](rank_t r, auto& x) {
@@ -376,8 +392,9 @@ REGISTER_TYPED_TEST_SUITE_P(transport_suite, knows_rank_and_size, echoes_odd_siz
                             shows_nothing_until_enough_is_there, consumes_in_parts,
                             sends_what_was_held_back_with_the_next_write, wait_lasts_for_its_patience,
                             wait_ends_when_something_arrives, wait_ends_when_there_is_room_again,
-                            wait_sleeps_while_other_bytes_lie_unread, a_full_stream_holds_up_no_other,
-                            delivers_what_a_departed_rank_has_sent, reports_a_departed_rank_by_name,
-                            can_be_destroyed_with_unread_bytes, goes_on_after_a_move);
+                            wait_sleeps_while_other_bytes_lie_unread,
+                            wait_ends_at_once_after_news_that_a_call_for_another_peer_has_seen,
+                            a_full_stream_holds_up_no_other, delivers_what_a_departed_rank_has_sent,
+                            reports_a_departed_rank_by_name, can_be_destroyed_with_unread_bytes, goes_on_after_a_move);
 
 }  // namespace rondo::testing
