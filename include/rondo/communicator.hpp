@@ -2,6 +2,7 @@
 
 #include <rondo/algorithm.hpp>
 #include <rondo/collectives/all_gather.hpp>
+#include <rondo/collectives/all_gather_produced.hpp>
 #include <rondo/collectives/all_reduce.hpp>
 #include <rondo/collectives/all_to_all.hpp>
 #include <rondo/collectives/barrier.hpp>
@@ -9,9 +10,11 @@
 #include <rondo/collectives/gather.hpp>
 #include <rondo/collectives/reduce.hpp>
 #include <rondo/collectives/reduce_scatter.hpp>
+#include <rondo/collectives/reduce_scatter_epilogue.hpp>
 #include <rondo/collectives/scatter.hpp>
 #include <rondo/collectives/send_receive.hpp>
 #include <rondo/explain.hpp>
+#include <rondo/fused/epilogue.hpp>
 #include <rondo/group.hpp>
 #include <rondo/options.hpp>
 #include <rondo/reconnect.hpp>
@@ -93,6 +96,29 @@ class communicator {
     calls_.template run<Algorithm>(reduce_scatter_of(read(in), write(out), collectives::blocks(counts), op), options);
   }
 
+  /// As reduce_scatter(), but what is stored is what the epilogue makes of each reduced value, in the same pass over
+  /// memory (rondo/fused/epilogue.hpp). Values are reduced in accumulator_t of the input and not rounded on the way, so
+  /// over streams that is what travels. `out` may have elements of another type; it is apart from `in`.
+  template <class Algorithm = automatic, buffer In, writable_buffer Out, reduce_op<element_of<In>> Op,
+            epilogue<accumulator_t<element_of<In>>, element_of<Out>> E>
+  void reduce_scatter(In&& in, Out&& out, Op const& op, E const& e, call_options const& options = {}) {
+    calls_.template run<Algorithm>(reduce_scatter_of(read(in), write(out), collectives::blocks(std::size(out)), op, e),
+                                   options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer Out, reduce_op<element_of<In>> Op,
+            epilogue<accumulator_t<element_of<In>>, element_of<Out>> E>
+  work start_reduce_scatter(In&& in, Out&& out, Op const& op, E const& e, call_options const& options = {}) {
+    return calls_.template start<Algorithm>(
+        reduce_scatter_of(read(in), write(out), collectives::blocks(std::size(out)), op, e), options);
+  }
+  template <class Algorithm = automatic, buffer In, writable_buffer Out, reduce_op<element_of<In>> Op,
+            epilogue<accumulator_t<element_of<In>>, element_of<Out>> E>
+  void reduce_scatter_v(In&& in, Out&& out, std::span<std::size_t const> counts, Op const& op, E const& e,
+                        call_options const& options = {}) {
+    calls_.template run<Algorithm>(reduce_scatter_of(read(in), write(out), collectives::blocks(counts), op, e),
+                                   options);
+  }
+
   /// Every rank ends with the blocks of all ranks, in their order. `in` may be block r of `out`.
   template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out>
   void all_gather(In&& in, Out&& out, call_options const& options = {}) {
@@ -106,6 +132,21 @@ class communicator {
   template <class Algorithm = automatic, buffer In, writable_buffer_of<In> Out>
   void all_gather_v(In&& in, Out&& out, std::span<std::size_t const> counts, call_options const& options = {}) {
     calls_.template run<Algorithm>(all_gather_of(read(in), write(out), collectives::blocks(counts)), options);
+  }
+
+  /// As all_gather(), but a rank's own block is what its producer makes, in the same pass over memory
+  /// (rondo/fused/epilogue.hpp).
+  template <class Algorithm = automatic, writable_buffer Out, producer<element_of<Out>> P>
+  void all_gather(P const& p, Out&& out, call_options const& options = {}) {
+    calls_.template run<Algorithm>(all_gather_of(p, write(out), even_blocks(std::size(out))), options);
+  }
+  template <class Algorithm = automatic, writable_buffer Out, producer<element_of<Out>> P>
+  work start_all_gather(P const& p, Out&& out, call_options const& options = {}) {
+    return calls_.template start<Algorithm>(all_gather_of(p, write(out), even_blocks(std::size(out))), options);
+  }
+  template <class Algorithm = automatic, writable_buffer Out, producer<element_of<Out>> P>
+  void all_gather_v(P const& p, Out&& out, std::span<std::size_t const> counts, call_options const& options = {}) {
+    calls_.template run<Algorithm>(all_gather_of(p, write(out), collectives::blocks(counts)), options);
   }
 
   /// Every rank ends with the values of the root. No rank returns before all that it sends to have entered the call.
@@ -286,13 +327,25 @@ class communicator {
   static auto reduce_scatter_of(std::span<T const> in, std::span<T> out, collectives::blocks counts, Op const& op) {
     return collectives::reduce_scatter<T, Op>{{}, in, out, counts, op};
   }
+  template <class T, class U, class Op, class E>
+  static auto reduce_scatter_of(std::span<T const> in, std::span<U> out, collectives::blocks counts, Op const& op,
+                                E const& e) {
+    return collectives::reduce_scatter_epilogue<T, U, Op, E>{{}, in, out, counts, op, e};
+  }
   template <class T>
   static auto all_gather_of(std::span<T const> in, std::span<T> out, collectives::blocks counts) {
     return collectives::all_gather<T>{{}, in, out, counts};
   }
+  template <class U, class P>
+  static auto all_gather_of(P const& p, std::span<U> out, collectives::blocks counts) {
+    return collectives::all_gather_produced<U, P>{{}, p, out, counts};
+  }
+  collectives::blocks even_blocks(std::size_t count) const {
+    return collectives::blocks(count / static_cast<std::size_t>(size()));
+  }
   template <class T>
   auto even_all_to_all(std::span<T const> in, std::span<T> out) const {
-    collectives::blocks const each(in.size() / static_cast<std::size_t>(size()));
+    collectives::blocks const each = even_blocks(in.size());
     return collectives::all_to_all<T>{{}, in, each, out, each};
   }
 

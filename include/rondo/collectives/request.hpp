@@ -30,6 +30,15 @@ concept request = std::copy_constructible<R> && requires(R const r, run::job& j,
   {r.prepare(j, rank, ranks)};
 };
 
+/// A request whose elements are made by their owners where ranks share memory: prepare_owners() fills in the job for
+/// that.
+template <class R>
+concept owned_request = request<R> && requires(R const r, run::job& j, rank_t rank, int ranks) {
+  requires R::has_owners;
+  {std::integral_constant<std::size_t, R::widest>{}};  // bytes of an element
+  {r.prepare_owners(j, rank, ranks)};
+};
+
 /// Defaults of requests without root and operation.
 struct symmetric {
   static constexpr bool keeps_order = false;

@@ -31,29 +31,29 @@ struct step_operands {
 };
 
 /// Updates a register of elements, of which the first `count` exist.
-template <class U, std::size_t Bytes, class Update, std::size_t... I>
-[[gnu::always_inline]] inline void step_register(Update const& update, step_operands<sizeof...(I)> const& at,
+template <class U, std::size_t Bytes, class Update, std::size_t... K>
+[[gnu::always_inline]] inline void step_register(Update const& update, step_operands<sizeof...(K)> const& at,
                                                  [[maybe_unused]] std::size_t count,
-                                                 std::index_sequence<I...>) noexcept {
+                                                 std::index_sequence<K...>) noexcept {
   float_lanes<Bytes> gradient, weight;
-  [[maybe_unused]] float_lanes<Bytes> moments[sizeof...(I) + 1];
+  [[maybe_unused]] float_lanes<Bytes> moments[sizeof...(K) + 1];
   std::memcpy(&gradient, at.gradient, Bytes);
   std::memcpy(&weight, at.weight, Bytes);
-  (std::memcpy(&moments[I], at.moments[I], Bytes), ...);
+  (std::memcpy(&moments[K], at.moments[K], Bytes), ...);
   gradient.all = gradient.all * at.factor;
   if constexpr (takes_lanes<Update>)
-    update(gradient.all, weight.all, moments[I].all...);
+    update(gradient.all, weight.all, moments[K].all...);
   else
-    for (std::size_t k = 0; k < count; ++k) update(gradient.each[k], weight.each[k], moments[I].each[k]...);
+    for (std::size_t k = 0; k < count; ++k) update(gradient.each[k], weight.each[k], moments[K].each[k]...);
   std::memcpy(at.weight, &weight, Bytes);
-  (std::memcpy(at.moments[I], &moments[I], Bytes), ...);
+  (std::memcpy(at.moments[K], &moments[K], Bytes), ...);
   store_floats<U, Bytes>(weight.all, at.out);
 }
 
 /// Updates `count` elements. The last ones are copied to a register of their own, so that all are computed alike.
-template <class U, std::size_t Bytes, class Update, std::size_t... I>
-[[gnu::always_inline]] inline void step_registers(Update const& update, step_operands<sizeof...(I)> const& all,
-                                                  std::size_t count, std::index_sequence<I...> moments) noexcept {
+template <class U, std::size_t Bytes, class Update, std::size_t... K>
+[[gnu::always_inline]] inline void step_registers(Update const& update, step_operands<sizeof...(K)> const& all,
+                                                  std::size_t count, std::index_sequence<K...> moments) noexcept {
   Update const own = update;  // nothing else has its address, so that no store can change it
   constexpr std::size_t n = Bytes / sizeof(float);
   std::size_t i = 0;
@@ -62,15 +62,15 @@ template <class U, std::size_t Bytes, class Update, std::size_t... I>
   std::size_t const left = count - i;
   auto const last = all.from(i, all.out + i * sizeof(U));
   float gradient[n] = {}, weight[n] = {};
-  [[maybe_unused]] float m[sizeof...(I) + 1][n] = {};
+  [[maybe_unused]] float m[sizeof...(K) + 1][n] = {};
   std::byte out[n * sizeof(U)];
   std::memcpy(gradient, last.gradient, left * sizeof(float));
   std::memcpy(weight, last.weight, left * sizeof(float));
-  (std::memcpy(m[I], last.moments[I], left * sizeof(float)), ...);
-  step_register<U, Bytes>(own, step_operands<sizeof...(I)>{gradient, all.factor, weight, {m[I]...}, out}, left,
+  (std::memcpy(m[K], last.moments[K], left * sizeof(float)), ...);
+  step_register<U, Bytes>(own, step_operands<sizeof...(K)>{gradient, all.factor, weight, {m[K]...}, out}, left,
                           moments);
   std::memcpy(last.weight, weight, left * sizeof(float));
-  (std::memcpy(last.moments[I], m[I], left * sizeof(float)), ...);
+  (std::memcpy(last.moments[K], m[K], left * sizeof(float)), ...);
   std::memcpy(last.out, out, left * sizeof(U));
 }
 

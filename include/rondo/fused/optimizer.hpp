@@ -13,9 +13,9 @@ namespace detail {
 template <std::size_t, class T>
 using repeated = T;
 
-template <class Update, class F, std::size_t... I>
-constexpr bool steps(std::index_sequence<I...>) noexcept {
-  return std::is_nothrow_invocable_v<Update const&, F const&, F&, repeated<I, F&>...>;
+template <class Update, class F, std::size_t... K>
+constexpr bool steps(std::index_sequence<K...>) noexcept {
+  return std::is_nothrow_invocable_v<Update const&, F const&, F&, repeated<K, F&>...>;
 }
 
 template <class Update>

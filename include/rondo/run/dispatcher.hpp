@@ -11,6 +11,7 @@
 #include <rondo/run/choices.hpp>
 #include <rondo/run/engine.hpp>
 #include <rondo/run/families.hpp>
+#include <rondo/run/owners_flight.hpp>
 #include <rondo/run/preparation.hpp>
 #include <rondo/run/survey.hpp>
 #include <rondo/schedule/schedule_ref.hpp>
@@ -154,6 +155,9 @@ class dispatcher {
       go.fly(collectives::single_message{ranks, receives ? go.uses.from : group_->rank(),
                                          receives ? group_->rank() : go.uses.to});
     } else if constexpr (std::is_same_v<Algorithm, automatic>) {
+      if constexpr (collectives::owned_request<Request> && addressable<X>)
+        if (options.algorithm == algorithm::automatic && owners_flight<X>::fits(engine_->shared(), Request::widest))
+          return go_to_owners(request, j, go);
       bool const shared = offers_boards<Request>();
       algorithm const a =
           options.algorithm != algorithm::automatic
@@ -192,6 +196,13 @@ class dispatcher {
       request.prepare(j, group_->rank(), group_->size());
       go.template fly<board_flight<X>>();
     }
+  }
+
+  template <class Request, class Go>
+  void go_to_owners(Request const& request, job& j, Go const& go) {
+    j.mark.algorithm = static_cast<std::uint8_t>(algorithm::direct);
+    request.prepare_owners(j, group_->rank(), group_->size());
+    go.template fly<owners_flight<X>>();
   }
 
   /// Knows nothing of the request but its kind, so that all algorithms are looked through once for all requests.

@@ -4,6 +4,7 @@
 #include <rondo/group.hpp>
 #include <rondo/run/buffer.hpp>
 #include <rondo/run/marks.hpp>
+#include <rondo/run/owned_work.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -50,6 +51,8 @@ struct job : job_values {
     if (deadline_ == group::clock::time_point{}) deadline_ = group::clock::now() + patience;
     return deadline_;
   }
+
+  owned_work owned;  ///< of calls that have owners; they set all of it
 
   /// Elements that a rank holds for others, or in a wider type.
   std::vector<std::byte> scratch;

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <rondo/detail/by_rank.hpp>
+#include <rondo/run/boards.hpp>
+#include <rondo/run/flight.hpp>
+#include <rondo/run/greeting.hpp>
+#include <rondo/run/job.hpp>
+#include <rondo/run/mapped.hpp>
+#include <rondo/run/marks.hpp>
+#include <rondo/run/owners_mapped.hpp>
+#include <rondo/run/owners_staged.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <variant>
+
+namespace rondo::inline v0::run {
+
+/// A call whose elements are made by their owners, see owned_work, through memory that all ranks share: on the buffers
+/// themselves if those that others have to address are registered on all ranks, else through windows.
+template <addressable X>
+class owners_flight final : public flight_base {
+ public:
+  /// Is there room on the boards for elements of this size?
+  static bool fits(boards const& shared, std::size_t element) noexcept {
+    return shared && shared.slice_bytes() >= element;
+  }
+
+  owners_flight(X& transport, job& work, workspace& memory)
+      : transport_(transport), job_(work), memory_(memory), shared_(memory.shared),
+        greeting_(transport, memory.shared, work.mark), marks_(transport, work.mark, memory),
+        windows_(memory.shared, work.owned) {}
+
+  bool poll() override {
+    if (!greeting_.sent()) {
+      greet();
+      return true;
+    }
+    if (auto* const straight = std::get_if<owners_mapped<X>>(&way_)) return straight->poll();
+    if (auto* const through = std::get_if<owners_staged<X>>(&way_)) return through->poll();
+    if (!greeting_.arrived()) return false;
+    choose();
+    return true;
+  }
+
+  bool done() const noexcept override {
+    if (auto const* const straight = std::get_if<owners_mapped<X>>(&way_)) return straight->done();
+    if (auto const* const through = std::get_if<owners_staged<X>>(&way_)) return through->done();
+    return false;
+  }
+
+  rank_t waiting_for() const noexcept override {
+    if (auto const* const straight = std::get_if<owners_mapped<X>>(&way_)) return straight->waiting_for();
+    if (auto const* const through = std::get_if<owners_staged<X>>(&way_)) return through->waiting_for();
+    return greeting_.waiting_for();
+  }
+
+  std::optional<disagreement> const& mismatch() const noexcept override {
+    return greeting_.mismatch() ? greeting_.mismatch() : marks_.mismatch();
+  }
+  void look_around() override { marks_.look_around(); }
+  job& work() noexcept override { return job_; }
+
+ private:
+  /// What a letter says about the buffers of its rank: their places, if all that matter are registered.
+  struct buffers {
+    std::uint64_t registered, source, home;
+  };
+
+  void greet() {
+    mine_ = describe_buffers();
+    greeting_.send([this](rank_t, letter& l) { std::memcpy(l.text.data(), &mine_, sizeof mine_); });
+  }
+
+  buffers describe_buffers() const {
+    owned_work const& work = job_.owned;
+    auto const& memory = shared_.registered();
+    buffers found{1, 0, 0};
+    auto const place = [&](std::byte const* buffer, std::size_t element, std::uint64_t& at) {
+      auto const known = memory->place_of(buffer, work.first.back() * element);
+      if (known) at = *known;
+      return known.has_value();
+    };
+    if (work.contribution != 0 && !place(work.source, work.contribution, found.source)) return {0, 0, 0};
+    if (work.to_all && !place(work.home, work.result, found.home)) return {0, 0, 0};
+    return found;
+  }
+
+  /// All letters are here: all ranks decide alike.
+  void choose() {
+    bool all = mine_.registered != 0;
+    mapped_buffers places(shared_.size());
+    places.set(shared_.rank(), job_.owned.source, job_.owned.home);
+    for (rank_t q = 0; q < shared_.size(); ++q) {
+      if (q == shared_.rank()) continue;
+      buffers theirs;
+      std::memcpy(&theirs, shared_.letter_from(q, greeting_.call()).text.data(), sizeof theirs);
+      all = all && theirs.registered != 0;
+      auto const& memory = shared_.registered();
+      if (all) places.set(q, memory->at(q, theirs.source), memory->at(q, theirs.home));
+    }
+    if (all)
+      way_.template emplace<owners_mapped<X>>(transport_, memory_, job_.owned, windows_.end(), std::move(places));
+    else
+      way_.template emplace<owners_staged<X>>(transport_, memory_, job_.owned, windows_);
+  }
+
+  X& transport_;
+  job& job_;
+  workspace& memory_;
+  boards& shared_;
+  greeting<X> greeting_;
+  marks<X> marks_;  // for looking around only: the fingerprints of this call are in the letters
+  owners_windows windows_;
+  buffers mine_{};
+  std::variant<std::monostate, owners_mapped<X>, owners_staged<X>> way_;
+};
+
+}  // namespace rondo::inline v0::run
