@@ -18,7 +18,7 @@ layers = [
     ("run", "run/"),
     ("select", "select policy explain run/choices"),
     ("communicator", "communicator collectives/ work run/dispatcher"),
-    ("training", "gradient/ async/ pipeline/"),
+    ("training", "gradient/ async/ pipeline/ fused/sync_and_step"),
     ("adapters", "adapters/"),
     ("umbrella", "rondo."),
 ]
