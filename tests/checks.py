@@ -4,6 +4,7 @@ import concurrent.futures
 import functools
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -55,6 +56,15 @@ def compile(compiler, source, output, *flags):
     """'' if the source compiles without a warning, else what the compiler said."""
     includes = [*(f"-I{base}" for base in include_roots), *library_flags()]
     return run([*ccache, compiler, "-pthread", *warnings, *includes, *flags, "-c", source, "-o", output])
+
+
+def processes_of_ranks(launcher):
+    """Process ids by rank, of what `rondo launch` with this process id has started."""
+    def rank_of(pid):
+        return int(re.search(rb"(?:^|\0)RANK=(\d+)", pathlib.Path(f"/proc/{pid}/environ").read_bytes())[1])
+
+    children = pathlib.Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+    return {rank_of(pid): int(pid) for pid in children}
 
 
 def report(cases, parallel=True):

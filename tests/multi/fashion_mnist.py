@@ -51,14 +51,6 @@ def names_the_problem():
     return "" if done.returncode == 1 and "install the Debian package" in done.stderr else done.stdout + done.stderr
 
 
-def children(pid):
-    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def rank_of(pid):
-    return int(re.search(rb"(?:^|\0)RANK=(\d+)", pathlib.Path(f"/proc/{pid}/environ").read_bytes())[1])
-
-
 def survives_a_death(transport, victim):
     """The other three say who died and end within 2 s, and no file of theirs is left."""
 
@@ -73,7 +65,7 @@ def survives_a_death(transport, victim):
                 text=True,
             )
             job.stdout.readline()  # an epoch is over: all are in the midst of training
-            os.kill({rank_of(pid): pid for pid in children(job.pid)}[victim], signal.SIGKILL)
+            os.kill(checks.processes_of_ranks(job.pid)[victim], signal.SIGKILL)
             start = time.monotonic()
             said = job.communicate(timeout=60)[1]
             took = time.monotonic() - start
