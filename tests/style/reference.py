@@ -9,8 +9,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import checks
 
 root = checks.root
-folders = ("include/rondo", "include/rondo/adapters", "include/rondo/diagnostics", "include/rondo/fused",
-           "include/rondo/gradient", "include/rondo/schedule", "transports/rondo/transports", "cuda/rondo/cuda")
+folders = ("include/rondo", "include/rondo/adapters", "include/rondo/async", "include/rondo/diagnostics",
+           "include/rondo/fused", "include/rondo/gradient", "include/rondo/gradient/compression",
+           "include/rondo/pipeline", "include/rondo/schedule", "transports/rondo/transports", "cuda/rondo/cuda")
 public_headers = [path for folder in folders for path in sorted((root / folder).iterdir())
                   if path.suffix in (".hpp", ".cuh")]
 pages = {path.name: path.read_text() for path in (root / "docs" / "reference").glob("*.md")}
