@@ -21,8 +21,8 @@ class owners_mapped {
  public:
   /// All ranks have entered the call. `end`: number of the call's last window, which it does not use.
   owners_mapped(X& transport, workspace& memory, owned_work const& work, std::uint64_t end, mapped_buffers buffers)
-      : shared_(memory.shared), work_(work), memory_(memory), block_(work, memory, true),
-        signals_(transport, memory.shared), end_(end), buffers_(std::move(buffers)) {}
+      : shared_(memory.shared), work_(work), memory_(memory), block_(work, memory), signals_(transport, memory.shared),
+        end_(end), buffers_(std::move(buffers)) {}
 
   bool done() const noexcept { return done_; }
   rank_t waiting_for() const noexcept { return signals_.awaited(); }
@@ -34,7 +34,6 @@ class owners_mapped {
         next_ += make(std::min(stop - next_, work_.block));
       if (next_ < own) return true;
       made_ = true;
-      block_.finish();
       shared_.free_windows(end_);
       signals_.raise(signal::result, end_);
     }

@@ -37,8 +37,8 @@ class owners_staged {
  public:
   /// All ranks have entered the call.
   owners_staged(X& transport, workspace& memory, owned_work const& work, owners_windows const& windows)
-      : shared_(memory.shared), work_(work), memory_(memory), block_(work, memory, false),
-        signals_(transport, memory.shared), windows_(windows) {}
+      : shared_(memory.shared), work_(work), memory_(memory), block_(work, memory), signals_(transport, memory.shared),
+        windows_(windows) {}
 
   bool done() const noexcept { return taken_ == windows_.count; }
   rank_t waiting_for() const noexcept { return signals_.awaited(); }
