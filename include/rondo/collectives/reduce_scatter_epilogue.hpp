@@ -3,6 +3,7 @@
 #include <rondo/collectives/request.hpp>
 #include <rondo/detail/block_fold.hpp>
 #include <rondo/fused/epilogue.hpp>
+#include <rondo/run/operands.hpp>
 
 #include <algorithm>
 #include <array>
@@ -47,11 +48,7 @@ struct reduce_scatter_epilogue : symmetric {
     if constexpr (!std::is_same_v<T, wide>)
       detail::convert_range<wide, T>(home, std::exchange(source, home), in.size());
     if constexpr (traits::prepares) detail::prepare_range<wide>(op, home, std::exchange(source, home), in.size());
-    reduction const kernel = make_reduction<wide>(op);
-    j.math.element = kernel.element;
-    j.math.fold = kernel.fold;
-    j.math.fold_many = kernel.fold_many;
-    j.math.op = kernel.op;
+    run::fold_by(j, make_reduction<wide>(op));
     j.moves = source != home;
     counts.each(ranks, [&](std::size_t, std::size_t before, std::size_t count) {
       j.chunks.push_back({source + before * sizeof(wide), home + before * sizeof(wide), count});

@@ -8,6 +8,14 @@
 
 namespace rondo::inline v0::run {
 
+/// Has the job fold by `kernel`.
+inline void fold_by(job& j, reduction const& kernel) noexcept {
+  j.math.element = kernel.element;
+  j.math.fold = kernel.fold;
+  j.math.fold_many = kernel.fold_many;
+  j.math.op = kernel.op;
+}
+
 /// Fills in what `job` must know to fold T with op, which must outlive it, and returns where this rank's contribution
 /// lies: `in` itself; `prepared` after the operation's prepare pass; or the job's scratch, in the wider type that the
 /// operation needs, from which result() takes it back. `prepared` has room for all of `in`.
@@ -19,10 +27,7 @@ std::byte const* take_operands(job& j, std::span<T const> in, std::byte* prepare
     detail::check_reduction<T, Op>();
     return make_reduction<wide>(op);
   }();
-  j.math.element = kernel.element;
-  j.math.fold = kernel.fold;
-  j.math.fold_many = kernel.fold_many;
-  j.math.op = kernel.op;
+  fold_by(j, kernel);
   j.op = &op;
   auto const* const bytes = reinterpret_cast<std::byte const*>(in.data());
   if constexpr (traits::widens) {
