@@ -18,8 +18,10 @@ ccache = ["ccache"] if shutil.which("ccache") else []
 compilers = [name for name in ("g++", "clang++") if shutil.which(name)]
 
 # Headers over a third-party library, by the start of their names: compiled only where pkg-config knows one of these.
+# Those of PyTorch define macros of everybody's names and take half a minute: the suite "torch" compiles them.
 needs = {
     "rondo/adapters/mpi.": ("mpich", "ompi-c"),
+    "rondo/adapters/torch": (),
     "rondo/transports/ucx": ("ucx",),
     "rondo/transports/verbs": ("libibverbs",),
 }

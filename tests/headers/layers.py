@@ -33,7 +33,7 @@ libraries = {
     "rondo/transports/verbs": ("infiniband/", "rdma/"),
     "rondo/transports/cuda_ipc.hpp": ("cuda", "cuda_runtime"),
     "rondo/adapters/nccl.h": ("nccl", "cuda"),
-    "rondo/adapters/torch.hpp": ("torch/", "c10/"),
+    "rondo/adapters/torch": ("torch/", "ATen/", "c10/"),
     "rondo/adapters/mpi.hpp": ("mpi.h",),
     "rondo/cuda/": ("cuda", "cooperative_groups", "nvtx3/"),
 }

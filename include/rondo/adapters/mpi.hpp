@@ -2,21 +2,12 @@
 
 #include <rondo/error.hpp>
 #include <rondo/group.hpp>
-#include <rondo/transports/bootstrap.hpp>
-#include <rondo/transports/bootstrap/endpoint.hpp>
-#include <rondo/transports/interfaces.hpp>
-#include <rondo/transports/tcp/wiring.hpp>
+#include <rondo/transports/bootstrap/introduced.hpp>
 
-#include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <exception>
 #include <memory>
 #include <mpi.h>
-#include <netinet/in.h>
 #include <string>
-#include <sys/socket.h>
-#include <thread>
+#include <utility>
 
 namespace rondo::inline v0 {
 
@@ -58,49 +49,6 @@ inline environment place_in(MPI_Comm comm) {
   return who;
 }
 
-/// Opens the door of rank 0 at a free port of every address, and writes down where it is.
-inline file_descriptor open_any_door(tcp_wiring& mine) {
-  auto const addresses = usable_addresses(interface_addresses(), interface_filter::from_environment());
-  file_descriptor door;
-  for (auto const& place : any_address(0))
-    if (!door) door = listen_at(place);
-  sockaddr_storage at{};
-  socklen_t length = sizeof at;
-  if (!door || ::getsockname(door.get(), reinterpret_cast<sockaddr*>(&at), &length) != 0)
-    throw connect_error("rank 0 cannot listen for the others (" + error_text(errno) + "): allow TCP sockets there", 0);
-  auto const port = ntohs(at.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6 const&>(at).sin6_port
-                                                   : reinterpret_cast<sockaddr_in const&>(at).sin_port);
-  for (auto const& a : addresses) mine.endpoints.push_back({a.address, a.prefix, port});
-  return door;
-}
-
-/// The first address of rank 0, best first, where somebody answers; that it is rank 0 the handshake proves afterwards.
-inline ip_address reachable_address(tcp_wiring mine, tcp_wiring const& hub, rank_t rank, steady::time_point deadline) {
-  for (auto const& a : interface_addresses()) mine.endpoints.push_back({a.address, a.prefix, 0});
-  auto const route = mine.route_to(hub);
-  for (;;) {
-    std::string tried;
-    for (auto const& there : route) {
-      endpoint to;
-      to.length = there.address.fill(to.address, there.port);
-      if (connect_to(to, std::min(deadline, steady::now() + std::chrono::seconds(3)))) return there.address;
-      tried += (tried.empty() ? "" : ", ") + there.to_string() + " (" + error_text(errno) + ")";
-    }
-    if (steady::now() >= deadline)
-      throw connect_error("rank " + std::to_string(rank) + " cannot reach rank 0: tried " + tried +
-                              "; set RONDO_SOCKET_IFNAME on rank 0 to an interface that all hosts can reach",
-                          0);
-    std::this_thread::sleep_for(std::min<steady::duration>(std::chrono::milliseconds(50), deadline - steady::now()));
-  }
-}
-
-inline std::string fresh_token() {
-  std::string text;
-  for (char const byte : fresh_nonce())
-    for (int const shift : {4, 0}) text += "0123456789abcdef"[static_cast<unsigned char>(byte) >> shift & 15];
-  return text;
-}
-
 }  // namespace detail
 
 /// Joins the ranks of an MPI communicator, with the numbers that they have there. Every rank of it must call.
@@ -112,36 +60,16 @@ inline std::string fresh_token() {
 ///
 /// The deadline begins when MPI has done its part: MPI itself waits for ranks that do not call, as it always does.
 /// Throws what join() throws, and invalid_argument where there is no communicator to join.
-inline std::shared_ptr<group> join_mpi(MPI_Comm comm, join_options options = {}) {
+inline std::shared_ptr<group> join_mpi(MPI_Comm comm, join_options const& options = {}) {
   using namespace detail;
-  auto who = place_in(comm);
-  auto const machine = tcp_wiring::this_machine();
-  auto const told = broadcast_by_mpi(comm, fresh_token() + ' ' + machine);
-  who.job = told.substr(0, told.find(' '));
-  int const near = machine != "-" && told == who.job + ' ' + machine;
-  int all_near = 0;
-  check_mpi(MPI_Allreduce(&near, &all_near, 1, MPI_INT, MPI_LAND, comm), "MPI_Allreduce");
-  if (all_near) return join(who, options);
-
-  tcp_wiring mine{.streams = 1, .stripe = 1, .machine = machine, .secret = {}, .endpoints = {}};
-  std::string where;
-  file_descriptor door;
-  std::exception_ptr shut;
-  try {
-    if (who.rank == 0) door = open_any_door(mine), where = mine.encode();
-  } catch (error const&) { shut = std::current_exception(); }
-  where = broadcast_by_mpi(comm, where);
-  if (shut) std::rethrow_exception(shut);
-  if (where.empty()) throw connect_error("rank 0 cannot listen for the others: see its output", 0);
-
-  auto const hub = tcp_wiring::decode(where, 0);
-  auto const deadline = steady::now() + options.deadline;
-  who.port = hub.endpoints.front().port;
-  who.address =
-      (who.rank == 0 ? hub.endpoints.front().address : reachable_address(mine, hub, who.rank, deadline)).to_string();
-  who.listen_fd = door.get();
-  options.deadline = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady::now());
-  return join(who, options);
+  return join_introduced(
+      place_in(comm), options, [comm](std::string text) { return broadcast_by_mpi(comm, std::move(text)); },
+      [comm](bool here) {
+        int const mine = here;
+        int everywhere = 0;
+        check_mpi(MPI_Allreduce(&mine, &everywhere, 1, MPI_INT, MPI_LAND, comm), "MPI_Allreduce");
+        return everywhere != 0;
+      });
 }
 
 }  // namespace rondo::inline v0

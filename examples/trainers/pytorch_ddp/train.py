@@ -1,0 +1,104 @@
+"""Trains a small net on scikit-learn's digits with DistributedDataParallel, by turns over several backends.
+
+    torchrun --nproc-per-node 2 train.py --backend rondo,gloo
+
+Every backend trains a net of its own from the same start, an epoch at a time in turn, so that all of them meet the same
+machine. Rank 0 prints a line a backend: accuracy, a hash of the weights, the median time of a step.
+"""
+
+import argparse
+import hashlib
+import importlib
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--backend", default="rondo,gloo", help="names, separated by commas")
+parser.add_argument("--mode", choices=("ddp", "fsdp"), default="ddp")
+parser.add_argument("--epochs", type=int, default=16)
+parser.add_argument("--batch", type=int, default=96, help="images of all ranks together")
+parser.add_argument("--width", type=int, default=256)
+options = parser.parse_args()
+
+
+def wrap(net, group):
+    """The net, its gradients averaged over the group."""
+    if options.mode == "ddp":
+        return DistributedDataParallel(net, process_group=group)
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.fsdp import fully_shard
+    return fully_shard(net, mesh=DeviceMesh.from_group(group, "cpu"))
+
+
+class Learner:
+    """A net in training over one backend."""
+
+    def __init__(self, backend):
+        self.backend = backend
+        self.group = dist.new_group(backend=backend)
+        torch.manual_seed(0)
+        width = options.width
+        self.net = nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
+                                 nn.Linear(width, 10))
+        self.spread = wrap(self.net, self.group)
+        self.optimizer = torch.optim.SGD(self.spread.parameters(), lr=0.2, momentum=0.9)
+        self.order = torch.Generator().manual_seed(1)
+        self.seconds = []
+
+    def epoch(self, images, labels):
+        rank, ranks = dist.get_rank(), dist.get_world_size()
+        for batch in torch.randperm(len(images), generator=self.order).split(options.batch):
+            begin = time.perf_counter()
+            mine = batch[rank::ranks]
+            self.optimizer.zero_grad()
+            nn.functional.cross_entropy(self.spread(images[mine]), labels[mine]).backward()
+            self.optimizer.step()
+            self.seconds.append(time.perf_counter() - begin)
+
+    def weights(self):
+        return [p.full_tensor() if hasattr(p, "full_tensor") else p.detach() for p in self.net.parameters()]
+
+    def digest(self):
+        sha = hashlib.sha256()
+        for weight in self.weights():
+            sha.update(weight.numpy().tobytes())
+        return sha.hexdigest()[:16]
+
+    def accuracy(self, images, labels):
+        with torch.no_grad():
+            return (self.spread(images).argmax(1) == labels).double().mean().item()
+
+
+def main():
+    torch.set_num_threads(1)
+    backends = options.backend.split(",")
+    if "rondo" in backends:
+        importlib.import_module("rondo_torch")
+    dist.init_process_group(backends[0])
+    digits = load_digits()
+    images = torch.tensor(digits.data, dtype=torch.float32) / 16
+    labels = torch.tensor(digits.target)
+    learners = [Learner(backend) for backend in backends]
+    for epoch in range(options.epochs):
+        for learner in learners if epoch % 2 == 0 else reversed(learners):
+            learner.epoch(images[:1440], labels[:1440])
+    for learner in learners:
+        digests = [None] * dist.get_world_size()
+        dist.all_gather_object(digests, learner.digest())
+        assert len(set(digests)) == 1, f"{learner.backend}: the ranks have different weights: {digests}"
+        accuracy = learner.accuracy(images[1440:], labels[1440:])
+        # The first epoch warms up; all ranks wait for the slowest one, so one of them tells for all.
+        step = statistics.median(learner.seconds[len(learner.seconds) // options.epochs:])
+        if dist.get_rank() == 0:
+            print(f"{options.mode} {dist.get_world_size()} ranks {learner.backend:6} accuracy {accuracy:.4f} "
+                  f"weights {digests[0]} step {step * 1e6:.0f} us", flush=True)
+    dist.destroy_process_group()
+
+
+main()
