@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -134,6 +135,17 @@ class torch_backend : public torch_interface {
     }
     return start(c10d::OpType::ALLGATHER_COALESCED, all, gathered(in, all, std::move(counts), o.timeout));
   }
+
+#if TORCH_VERSION_MAJOR >= 2
+  handle allgather_into_tensor_coalesced(tensors& out, tensors& in, c10d::AllgatherOptions const& o) override {
+    return start_each(in.size(), out,
+                      [&](std::size_t i) { return gathered({in[i]}, {out[i]}, even_blocks(in[i]), o.timeout); });
+  }
+  handle reduce_scatter_tensor_coalesced(tensors& out, tensors& in, c10d::ReduceScatterOptions const& o) override {
+    return start_each(in.size(), out,
+                      [&](std::size_t i) { return scattered_sums({in[i]}, {out[i]}, even_blocks(out[i]), o); });
+  }
+#endif
 
   handle gather(std::vector<tensors>& out, tensors& in, c10d::GatherOptions const& o) override {
     auto const mine = detail::one_of("gather", in);
@@ -258,6 +270,19 @@ class torch_backend : public torch_interface {
     lane_->push([work, call = std::move(call)] { work->run(call); });
     return work;
   }
+
+#if TORCH_VERSION_MAJOR >= 2
+  /// Starts call(i) for each of the outputs, of which there are `count`, under one handle.
+  template <class Call>
+  handle start_each(std::size_t count, tensors const& out, Call const& call) {
+    detail::check_count("a call on several tensors", "outputs", count, out.size());
+    std::vector<std::function<void()>> calls;
+    for (std::size_t i = 0; i < count; ++i) calls.push_back(call(i));
+    return start(c10d::OpType::COALESCED, out, [calls] {
+      for (auto const& each : calls) each();
+    });
+  }
+#endif
 
   template <class Options>
   handle reduce_all(c10d::OpType type, tensors const& data, Options const& o) {

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""PyTorch's own tests of a backend, as TAP: distributed.py rondo|gloo [NAME …]
+
+Runs those of torch.testing._internal.distributed.distributed_test that need no GPU, or only the named ones, with four
+ranks. They are PyTorch's, and read the names of backends that they know; what they skip for that reason is reported as
+skipped, with their words. Written for PyTorch 1.13.
+"""
+
+import dataclasses
+import inspect
+import os
+import re
+import sys
+import types
+import unittest
+
+backend, wanted = sys.argv[1], sys.argv[2:]
+os.environ.update(BACKEND=backend, WORLD_SIZE="4", MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1",
+                  DISTRIBUTED_TESTS_DEFAULT_TIMEOUT="60", TEMP_DIR="")
+
+# The package that holds assertExpectedInline is not in Debian, and these tests only inherit from it.
+sys.modules["expecttest"] = types.SimpleNamespace(TestCase=unittest.TestCase, ACCEPT=False)
+
+# Python 3.11 refuses a default value in a data class of PyTorch 1.13 because it cannot be hashed.
+plain_dataclass = dataclasses.dataclass
+
+
+def dataclass(cls=None, **options):
+    if cls is None:
+        return lambda it: dataclass(it, **options)
+    if cls.__name__ == "TensorProperties":
+        options["unsafe_hash"] = True
+    return plain_dataclass(cls, **options)
+
+
+dataclasses.dataclass = dataclass
+
+if backend == "rondo":
+    import rondo_torch  # makes the backend known
+import torch
+from torch.testing._internal.common_distributed import DistTestCases
+
+for feature in ("ddp", "subgroup", "plugin"):
+    DistTestCases.backend_feature[feature].add(backend)
+from torch.testing._internal.distributed.distributed_test import DistributedTest, TestDistBackend
+
+# What fails for a reason that is not the backend's: name -> reason.
+foreign = {}
+
+
+class Distributed(TestDistBackend, DistributedTest._DistTestBase):
+    def setUp(self):
+        super().setUp()
+        self._start_processes(torch.multiprocessing.get_context("fork").Process)
+
+
+def needs_gpu(name):
+    """Says so in its name or in what decorates it."""
+    text = inspect.getsource(inspect.unwrap(getattr(Distributed, name)))
+    return re.search("cuda|nccl|gpu", name + text.split("def " + name)[0], re.I)
+
+
+class Tap(unittest.TestResult):
+    count = 0
+
+    def say(self, good, test, more=""):
+        self.count += 1
+        print(f"{'ok' if good else 'not ok'} {self.count} - {test._testMethodName}{more}", flush=True)
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.say(True, test)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.say(True, test, f" # SKIP {reason}")
+
+    def addError(self, test, error):
+        super().addError(test, error)
+        self.complain(test, error)
+
+    def addFailure(self, test, error):
+        super().addFailure(test, error)
+        self.complain(test, error)
+
+    def complain(self, test, error):
+        reason = foreign.get(test._testMethodName)
+        self.say(False, test, f" # SKIP fails: {reason}" if reason else "")
+        for line in self._exc_info_to_string(error, test).splitlines():
+            print(f"# {line}")
+
+
+names = wanted or [name for name in unittest.TestLoader().getTestCaseNames(Distributed) if not needs_gpu(name)]
+print(f"1..{len(names)}", flush=True)
+result = Tap()
+for name in names:
+    Distributed(name).run(result)
+sys.exit(not result.wasSuccessful())
