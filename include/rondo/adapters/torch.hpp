@@ -14,7 +14,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -262,8 +261,7 @@ class torch_backend : public torch_interface {
     return given.front();
   }
 
-  template <class Call>
-  handle start(c10d::OpType type, tensors outputs, Call call) {
+  handle start(c10d::OpType type, tensors outputs, detail::lane::job call) {
     if (!lane_) throw error("the process group was destroyed: make a new one");
     auto const work = c10::make_intrusive<detail::torch_work>(getRank(), type, std::move(outputs));
     ++sequence_;
@@ -276,7 +274,7 @@ class torch_backend : public torch_interface {
   template <class Call>
   handle start_each(std::size_t count, tensors const& out, Call const& call) {
     detail::check_count("a call on several tensors", "outputs", count, out.size());
-    std::vector<std::function<void()>> calls;
+    std::vector<detail::lane::job> calls;
     for (std::size_t i = 0; i < count; ++i) calls.push_back(call(i));
     return start(c10d::OpType::COALESCED, out, [calls] {
       for (auto const& each : calls) each();
@@ -298,7 +296,8 @@ class torch_backend : public torch_interface {
   }
 
   /// The calls below check their arguments at once and return what is to be done on the lane.
-  auto scattered_sums(tensors in, tensors out, std::vector<std::size_t> counts, c10d::ReduceScatterOptions const& o) {
+  detail::lane::job scattered_sums(tensors in, tensors out, std::vector<std::size_t> counts,
+                                   c10d::ReduceScatterOptions const& o) {
     detail::check_sizes("reduce_scatter", "input", in, counts);
     detail::check_sizes("reduce_scatter", "output", out, own(counts), in.front().scalar_type());
     detail::check_reduction(in.front().scalar_type(), o.reduceOp);
@@ -312,7 +311,8 @@ class torch_backend : public torch_interface {
     };
   }
 
-  auto gathered(tensors in, tensors out, std::vector<std::size_t> counts, std::chrono::milliseconds timeout) {
+  detail::lane::job gathered(tensors in, tensors out, std::vector<std::size_t> counts,
+                             std::chrono::milliseconds timeout) {
     detail::check_sizes("all_gather", "output", out, counts);
     detail::check_sizes("all_gather", "input", in, own(counts), out.front().scalar_type());
     return [=, this] {
@@ -325,8 +325,8 @@ class torch_backend : public torch_interface {
     };
   }
 
-  auto exchanged(tensors in, std::vector<std::size_t> to_each, tensors out, std::vector<std::size_t> from_each,
-                 std::chrono::milliseconds timeout) {
+  detail::lane::job exchanged(tensors in, std::vector<std::size_t> to_each, tensors out,
+                              std::vector<std::size_t> from_each, std::chrono::milliseconds timeout) {
     detail::check_sizes("all_to_all", "input", in, to_each);
     detail::check_sizes("all_to_all", "output", out, from_each, in.front().scalar_type());
     return [=, this] {

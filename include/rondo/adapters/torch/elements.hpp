@@ -43,7 +43,11 @@ void with_element(at::ScalarType type, F const& f) {
 /// The factor of PREMUL_SUM.
 inline double factor_of(c10d::ReduceOp const& op) {
   auto const& given = static_cast<c10d::NCCLPreMulSumSupplement const&>(*op.supplement_);
+#if TORCH_VERSION_MAJOR >= 2
   return given.tensor_factor.defined() ? given.tensor_factor.item<double>() : given.double_factor;
+#else
+  return given.tensor_factors.empty() ? given.double_factor : given.tensor_factors.front().item<double>();
+#endif
 }
 
 /// Calls f(std::type_identity<T>{}, operation). A truth value is reduced as such: a sum or maximum is "or", a product
@@ -55,11 +59,12 @@ void with_reduction(at::ScalarType type, c10d::ReduceOp const& op, F const& f) {
     throw invalid_argument(std::string("tensors of type ") + c10::toString(type) + " cannot be reduced by " + what +
                            ": convert them first");
   };
-  bool const linear = op == ReduceOp::SUM || op == ReduceOp::AVG || op == ReduceOp::PREMUL_SUM;
+  ReduceOp::RedOpType const kind = op;
+  bool const linear = kind == ReduceOp::SUM || kind == ReduceOp::AVG || kind == ReduceOp::PREMUL_SUM;
   if (c10::isComplexType(type) && !linear) refuse("anything but a sum");
   with_element(type, [&]<class T>(std::type_identity<T> t) {
     if constexpr (std::same_as<T, bool>) {
-      switch (op) {
+      switch (kind) {
         case ReduceOp::SUM:
         case ReduceOp::MAX:
         case ReduceOp::BOR: return f(t, logical_or);
@@ -72,7 +77,7 @@ void with_reduction(at::ScalarType type, c10d::ReduceOp const& op, F const& f) {
     } else if constexpr (sizeof(T) == 1 && !std::integral<T>) {
       refuse("this backend");
     } else {
-      switch (op) {
+      switch (kind) {
         case ReduceOp::SUM: return f(t, sum);
         case ReduceOp::PRODUCT: return f(t, prod);
         case ReduceOp::MIN: return f(t, min);
@@ -81,14 +86,14 @@ void with_reduction(at::ScalarType type, c10d::ReduceOp const& op, F const& f) {
         default: break;
       }
       if constexpr (std::integral<T>) {
-        switch (op) {
+        switch (kind) {
           case ReduceOp::BAND: return f(t, bit_and);
           case ReduceOp::BOR: return f(t, bit_or);
           case ReduceOp::BXOR: return f(t, bit_xor);
           default: return refuse("a sum with factors");
         }
       } else {
-        if (op == ReduceOp::PREMUL_SUM) return f(t, premul_sum(factor_of(op)));
+        if (kind == ReduceOp::PREMUL_SUM) return f(t, premul_sum(factor_of(op)));
         refuse("a bitwise operation");
       }
     }

@@ -31,9 +31,12 @@ class lane {
       state_->closing = true;
     }
     state_->changed.notify_one();
-    if (current() != state_.get()) return thread_.join();
-    while (state_->run_next()) {}  // a job has destroyed its own lane
-    thread_.detach();
+    if (current() == state_.get()) {  // a job destroys its own lane
+      while (state_->run_next()) {}
+      thread_.detach();
+    } else {
+      thread_.join();
+    }
   }
 
   void push(job j) {

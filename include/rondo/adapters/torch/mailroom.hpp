@@ -33,7 +33,7 @@ namespace rondo::inline v0::detail {
 /// the other end, or with what went wrong.
 struct parcel {
   std::span<std::byte> bytes;  ///< only read if it is sent
-  short_name type;             ///< of its elements; both ends must say the same
+  rondo::short_name type;      ///< of its elements; both ends must say the same
   rank_t peer;                 ///< the other end; nobody: receive from any rank
   std::uint64_t tag;
   group::clock::time_point deadline;
@@ -66,7 +66,7 @@ class mailroom {
 
   struct header {
     std::uint64_t tag, bytes;
-    short_name type;
+    rondo::short_name type;
   };
   struct outgoing {
     parcel what;
@@ -276,7 +276,7 @@ class mailroom {
 
   void check_alike(header const& head, parcel const& p, rank_t q) {
     if (head.bytes == p.bytes.size() && head.type == p.type) return;
-    auto const said = [](std::uint64_t bytes, short_name const& type) {
+    auto const said = [](std::uint64_t bytes, rondo::short_name const& type) {
       return std::to_string(bytes) + " bytes of " + type.data();
     };
     give_up({failure::kind::mismatch, q,
