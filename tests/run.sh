@@ -5,8 +5,8 @@
 #   tests/run.sh --ci             also what needs RDMA, in guests, and hosts as network namespaces, in short; then
 #                                 again with sanitizers
 #   tests/run.sh --suite NAME …   only these: unit static conformance multi faults cuda_host launchers headers fail
-#                                 consumers style examples sanitizers, and soak, big, net, cuda, which nothing else
-#                                 here runs; vm has tests/vm/run.sh
+#                                 consumers style examples sanitizers, and soak, big, net, cuda, torch, which
+#                                 nothing else here runs; vm has tests/vm/run.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -46,6 +46,9 @@ if [[ $ci == yes ]]; then
   source tests/vm/prepare.sh
   check guests "$guests" --setup ci
 elif ((${#suites[@]})); then
+  if [[ " ${suites[*]} " == *" torch "* ]]; then
+    need libtorch-dev pybind11-dev python3-dev python3-setuptools python3-sklearn python3-torch
+  fi
   for suite in "${suites[@]}"; do asked+=(--suite "$suite"); done
   check tests "$plain" --setup all "${asked[@]}"
 elif [[ $sanitizers != only ]]; then

@@ -213,7 +213,8 @@ def coalesced(rank):
         same(torch.cat(out[r]), torch.tensor([r, r, 10 + r, 10 + r, 10 + r], dtype=torch.float32), "allgather")
     if hasattr(pg(), "allgather_into_tensor_coalesced"):
         outs = [torch.zeros(2 * n), torch.zeros(3 * n)]
-        pg().allgather_into_tensor_coalesced(outs, [torch.full((2,), float(rank)), torch.full((3,), 10.0 + rank)]).wait()
+        ins = [torch.full((2,), float(rank)), torch.full((3,), 10.0 + rank)]
+        pg().allgather_into_tensor_coalesced(outs, ins).wait()
         same(outs[1], torch.arange(10.0, 10 + n).repeat_interleave(3), "allgather_into_tensor_coalesced")
 
 
