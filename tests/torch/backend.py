@@ -174,7 +174,7 @@ def odd_layouts(rank):
     pg().allgather([list(out.unbind(0))], [last]).wait()
     same(out[rank], last.contiguous(), "channels last")
     number = torch.full((3,), complex(rank, 1 + rank))
-    dist.all_reduce(number.conj())
+    pg().allreduce([number.conj()]).wait()
     same(number, torch.full((3,), complex(n * (n - 1) // 2, n * (n + 1) // 2)), "conjugated")
     scalar = torch.tensor(float(rank))
     dist.all_reduce(scalar, op.MAX)
@@ -196,7 +196,7 @@ def several_at_once(rank):
     handles = [dist.all_reduce(t, async_op=True) for t in data]
     for handle in reversed(handles):
         handle.wait()
-        assert handle.is_completed() and handle.is_success()
+        assert handle.is_completed()
     for t in data:
         same(t, torch.full_like(t, float(sum(range(n)))), "in flight")
 
@@ -312,7 +312,7 @@ def wrong_arguments(rank):
     if rank == 1:
         throws("sparse", lambda: pg().allreduce([torch.eye(3).to_sparse()]))
         throws("copy the tensor instead", lambda: pg().send([torch.ones(1)], 1, 0))
-        throws(f"root {n} among", lambda: pg().broadcast([torch.ones(1)], n))
+        throws(f"root {n} among", lambda: pg().broadcast(torch.ones(1), n))
         options = dist.AllreduceOptions()
         options.reduceOp = op.BAND
         throws("bitwise", lambda: pg().allreduce([torch.ones(1)], options))
@@ -322,7 +322,7 @@ def wrong_arguments(rank):
         throws("one type", lambda: pg()._allgather_base(torch.zeros(2 * n, dtype=torch.int32), torch.zeros(2)))
         throws("rows", lambda: pg().alltoall_base(torch.zeros(n + 1), torch.zeros(n + 1), [], []))
         throws("meta", lambda: pg().allreduce([torch.zeros(1, device="meta")]))
-        throws("1 tensor", lambda: pg().allreduce([torch.zeros(1), torch.zeros(1)]))
+        throws("1 tensor a call", lambda: pg().allreduce([torch.zeros(1), torch.zeros(1)]))
     t = torch.ones(3)
     dist.all_reduce(t)
     same(t, torch.full((3,), float(n)), "after all this")

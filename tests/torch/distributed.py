@@ -8,6 +8,7 @@ skipped, with their words. Written for PyTorch 1.13.
 
 import dataclasses
 import inspect
+import logging
 import os
 import re
 import sys
@@ -39,6 +40,8 @@ if backend == "rondo":
     import rondo_torch  # makes the backend known
 import torch
 from torch.testing._internal.common_distributed import DistTestCases
+
+logging.disable(logging.WARNING)
 
 for feature in ("ddp", "subgroup", "plugin"):
     DistTestCases.backend_feature[feature].add(backend)
@@ -93,6 +96,7 @@ class Tap(unittest.TestResult):
 names = wanted or [name for name in unittest.TestLoader().getTestCaseNames(Distributed) if not needs_gpu(name)]
 print(f"1..{len(names)}", flush=True)
 result = Tap()
+Distributed.setUpClass()
 for name in names:
     Distributed(name).run(result)
 sys.exit(not result.wasSuccessful())

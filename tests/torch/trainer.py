@@ -11,9 +11,8 @@ trainer = checks.root / "examples/trainers/pytorch_ddp/train.py"
 
 
 def case(ranks):
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", ranks, trainer,
-               "--epochs", 3]
-    return f"{ranks} ranks", lambda: checks.run(list(map(str, command)), timeout=120)
+    command = [sys.executable, trainer, "--ranks", str(ranks), "--epochs", "3"]
+    return f"{ranks} ranks", lambda: checks.run(command, timeout=120)
 
 
 checks.report([case(2), case(4)], parallel=False)

@@ -12,5 +12,5 @@ here=examples/trainers/pytorch_ddp folder=build/pytorch
 "$here/build.sh" "$folder"
 export PYTHONPATH=$PWD/$folder OMP_NUM_THREADS=1
 for ranks in 2 4; do
-  "${PYTHON:-/usr/bin/python3}" -m torch.distributed.run --standalone --nproc_per_node "$ranks" "$here/train.py" "$@"
+  "${PYTHON:-/usr/bin/python3}" "$here/train.py" --ranks "$ranks" "$@"
 done

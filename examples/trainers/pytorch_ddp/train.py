@@ -1,5 +1,6 @@
 """Trains a small net on scikit-learn's digits with DistributedDataParallel, by turns over several backends.
 
+    train.py --ranks 2 --backend rondo,gloo          # starts its ranks itself
     torchrun --nproc-per-node 2 train.py --backend rondo,gloo
 
 Every backend trains a net of its own from the same start, an epoch at a time in turn, so that all of them meet the same
@@ -10,8 +11,11 @@ with different weights, or backends with different accuracies; with two ranks al
 import argparse
 import hashlib
 import importlib
+import multiprocessing
+import os
 import statistics
 import sys
+import tempfile
 import time
 
 import torch
@@ -21,6 +25,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--ranks", type=int, default=2, help="on this host, unless torchrun starts them")
 parser.add_argument("--backend", default="rondo,gloo", help="names, separated by commas")
 parser.add_argument("--mode", choices=("ddp", "fsdp"), default="ddp")
 parser.add_argument("--epochs", type=int, default=16)
@@ -77,12 +82,12 @@ class Learner:
             return (self.spread(images).argmax(1) == labels).double().mean().item()
 
 
-def main():
+def train(**place):
     torch.set_num_threads(1)
     backends = options.backend.split(",")
     if "rondo" in backends:
         importlib.import_module("rondo_torch")
-    dist.init_process_group(backends[0])
+    dist.init_process_group(backends[0], **place)
     digits = load_digits()
     images = torch.tensor(digits.data, dtype=torch.float32) / 16
     labels = torch.tensor(digits.target)
@@ -111,4 +116,18 @@ def main():
     dist.destroy_process_group()
 
 
-main()
+def main():
+    if "RANK" in os.environ:
+        return train()
+    with tempfile.TemporaryDirectory() as folder:
+        place = {"init_method": f"file://{folder}/store", "world_size": options.ranks}
+        ranks = [multiprocessing.get_context("fork").Process(target=train, kwargs={**place, "rank": rank})
+                 for rank in range(options.ranks)]
+        for process in ranks:
+            process.start()
+        for process in ranks:
+            process.join()
+    return max(abs(process.exitcode) for process in ranks)
+
+
+sys.exit(main())
