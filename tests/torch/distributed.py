@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""PyTorch's own tests of a backend, as TAP: distributed.py rondo|gloo [NAME …]
+"""PyTorch's own tests of a backend, as TAP: distributed.py BACKEND[:NAME] [TEST …]
 
 Runs those of torch.testing._internal.distributed.distributed_test that need no GPU, or only the named ones, with four
-ranks. They are PyTorch's, and read the names of backends that they know; what they skip for that reason is reported as
-skipped, with their words. Written for PyTorch 1.13.
+ranks. They skip a call where its backend is not one that they know to offer it, by name; so rondo:gloo and rondo:mpi
+run the tests of what they keep for gloo or for MPI, with rondo under that name. What is still skipped is reported with
+their words. Written for PyTorch 1.13.
 """
 
 import dataclasses
@@ -15,8 +16,9 @@ import sys
 import types
 import unittest
 
-backend, wanted = sys.argv[1], sys.argv[2:]
-os.environ.update(BACKEND=backend, WORLD_SIZE="4", MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1",
+backend, _, name_to_bear = sys.argv[1].partition(":")
+wanted = sys.argv[2:]
+os.environ.update(BACKEND=name_to_bear or backend, WORLD_SIZE="4", MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1",
                   DISTRIBUTED_TESTS_DEFAULT_TIMEOUT="60", TEMP_DIR="")
 
 # The package that holds assertExpectedInline is not in Debian, and these tests only inherit from it.
@@ -43,6 +45,25 @@ from torch.testing._internal.common_distributed import DistTestCases
 
 logging.disable(logging.WARNING)
 
+
+def bear(name):
+    """Makes groups that are asked for by this name groups of the backend."""
+    from torch.distributed import distributed_c10d
+
+    def renamed(call):
+        def under_another_name(*args, **options):
+            if options.get("backend") == name:
+                options["backend"] = backend
+            return call(*args, **options)
+        return under_another_name
+
+    torch.distributed.init_process_group = renamed(torch.distributed.init_process_group)
+    torch.distributed.new_group = renamed(torch.distributed.new_group)
+    distributed_c10d.get_backend = lambda group=None: name  # monitored_barrier() asks for it
+
+
+if name_to_bear:
+    bear(name_to_bear)
 for feature in ("ddp", "subgroup", "plugin"):
     DistTestCases.backend_feature[feature].add(backend)
 from torch.testing._internal.distributed.distributed_test import DistributedTest, TestDistBackend
@@ -57,10 +78,12 @@ class Distributed(TestDistBackend, DistributedTest._DistTestBase):
         self._start_processes(torch.multiprocessing.get_context("fork").Process)
 
 
-def needs_gpu(name):
-    """Says so in its name or in what decorates it."""
-    text = inspect.getsource(inspect.unwrap(getattr(Distributed, name)))
-    return re.search("cuda|nccl|gpu", name + text.split("def " + name)[0], re.I)
+def is_wanted(name):
+    """Does it need no GPU, nor say so in its name or in what decorates it? Is it kept for the borne name?"""
+    head = inspect.getsource(inspect.unwrap(getattr(Distributed, name))).split("def " + name)[0]
+    if re.search("cuda|nccl", name) or "gpu" in head:
+        return False
+    return not name_to_bear or re.search(name_to_bear, name + head, re.I)
 
 
 class Tap(unittest.TestResult):
@@ -93,7 +116,7 @@ class Tap(unittest.TestResult):
             print(f"# {line}")
 
 
-names = wanted or [name for name in unittest.TestLoader().getTestCaseNames(Distributed) if not needs_gpu(name)]
+names = wanted or [name for name in unittest.TestLoader().getTestCaseNames(Distributed) if is_wanted(name)]
 print(f"1..{len(names)}", flush=True)
 result = Tap()
 Distributed.setUpClass()
