@@ -252,12 +252,12 @@ def messages(rank):
         dist.recv(t, left, tag=tag)
         same(t, torch.tensor([tag], dtype=torch.int32), "tags")
     if rank != 0:
-        dist.send(torch.tensor([rank]), 0)
+        dist.send(torch.tensor([rank]), 0, tag=9)
     else:
         who = set()
         for _ in range(n - 1):
             t = torch.zeros(1, dtype=torch.int64)
-            source = dist.recv(t)
+            source = dist.recv(t, tag=9)
             assert source == t.item()
             who.add(source)
         assert who == set(range(1, n))
