@@ -27,20 +27,10 @@ from torch.nn.parallel import DistributedDataParallel
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--ranks", type=int, default=2, help="on this host, unless torchrun starts them")
 parser.add_argument("--backend", default="rondo,gloo", help="names, separated by commas")
-parser.add_argument("--mode", choices=("ddp", "fsdp"), default="ddp")
 parser.add_argument("--epochs", type=int, default=16)
 parser.add_argument("--batch", type=int, default=96, help="images of all ranks together")
 parser.add_argument("--width", type=int, default=256)
 options = parser.parse_args()
-
-
-def wrap(net, group):
-    """The net, its gradients averaged over the group."""
-    if options.mode == "ddp":
-        return DistributedDataParallel(net, process_group=group)
-    from torch.distributed.device_mesh import DeviceMesh
-    from torch.distributed.fsdp import fully_shard
-    return fully_shard(net, mesh=DeviceMesh.from_group(group, "cpu"))
 
 
 class Learner:
@@ -53,7 +43,7 @@ class Learner:
         width = options.width
         self.net = nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
                                  nn.Linear(width, 10))
-        self.spread = wrap(self.net, self.group)
+        self.spread = DistributedDataParallel(self.net, process_group=self.group)
         self.optimizer = torch.optim.SGD(self.spread.parameters(), lr=0.2, momentum=0.9)
         self.order = torch.Generator().manual_seed(1)
         self.seconds = []
@@ -68,13 +58,10 @@ class Learner:
             self.optimizer.step()
             self.seconds.append(time.perf_counter() - begin)
 
-    def weights(self):
-        return [p.full_tensor() if hasattr(p, "full_tensor") else p.detach() for p in self.net.parameters()]
-
     def digest(self):
         sha = hashlib.sha256()
-        for weight in self.weights():
-            sha.update(weight.numpy().tobytes())
+        for weight in self.net.parameters():
+            sha.update(weight.detach().numpy().tobytes())
         return sha.hexdigest()[:16]
 
     def accuracy(self, images, labels):
@@ -106,7 +93,7 @@ def train(**place):
         told.append((learner.accuracy(images[1440:], labels[1440:]), digests[0], step))
     if dist.get_rank() == 0:
         for learner, (accuracy, digest, step) in zip(learners, told):
-            print(f"{options.mode}, {ranks} ranks, {learner.backend}: accuracy {accuracy:.4f}, weights {digest}, "
+            print(f"{ranks} ranks, {learner.backend}: accuracy {accuracy:.4f}, weights {digest}, "
                   f"a step in {step * 1e6:.0f} us, {step / told[-1][2]:.2f} of {learners[-1].backend}'s")
         # More than two summands may be added up in several orders, and then the last bits differ.
         if max(a for a, _, _ in told) - min(a for a, _, _ in told) > (0 if ranks == 2 else 0.01):
