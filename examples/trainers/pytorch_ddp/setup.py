@@ -15,7 +15,7 @@ setuptools.setup(
         "rondo_torch",
         ["rondo_torch.cpp"],
         include_dirs=[str(root / "include"), str(root / "transports")],
-        extra_compile_args=["-std=c++20", "-O2", "-g0"],
+        extra_compile_args=["-std=c++20", "-O2", "-g0", "-Wno-deprecated-declarations"],  # of PyTorch's own headers
     )],
     cmdclass={"build_ext": cpp_extension.BuildExtension.with_options(use_ninja=False)},
 )
