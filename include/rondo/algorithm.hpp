@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 
 #include <array>
@@ -77,13 +78,13 @@ constexpr std::string_view name_in(Table const& table, Value value) noexcept {
 }
 
 template <class Table>
-auto value_in(Table const& table, std::string_view name, char const* what) {
+[[gnu::cold]] auto value_in(Table const& table, std::string_view name, char const* what) {
   std::string all;
   for (auto const& [value, known] : table) {
     if (known == name) return value;
-    all += (all.empty() ? "" : ", ") + std::string(known);
+    all += text_of({all.empty() ? "" : ", ", known});
   }
-  throw invalid_argument("there is no " + std::string(what) + " called '" + std::string(name) + "': use one of " + all);
+  throw invalid_argument(text_of({"there is no ", what, " called '", name, "': use one of ", all}));
 }
 
 }  // namespace detail

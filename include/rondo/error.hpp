@@ -12,7 +12,7 @@ namespace rondo::inline v0 {
 /// Base of everything that rondo throws. what() is one sentence that names the call, the rank and what to do.
 class error : public std::runtime_error {
  public:
-  explicit error(std::string const& what, rank_t rank = nobody)
+  [[gnu::cold]] explicit error(std::string const& what, rank_t rank = nobody)
       : std::runtime_error(std::string(prefix) + what), rank_(rank) {}
 
   /// The rank at fault, or nobody.

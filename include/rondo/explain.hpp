@@ -1,13 +1,13 @@
 #pragma once
 
 #include <rondo/algorithm.hpp>
+#include <rondo/detail/insertion_sort.hpp>
 #include <rondo/policy.hpp>
 #include <rondo/select.hpp>
 #include <rondo/transport.hpp>
 #include <rondo/types.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -33,7 +33,7 @@ inline std::string bytes_in_words(std::uint64_t bytes) {
 /// "9.4 us", "1.2 ms".
 inline std::string time_in_words(double us) {
   bool const long_time = us >= 1000;
-  auto const tenths = std::llround(long_time ? us / 100 : us * 10);
+  auto const tenths = static_cast<long long>((long_time ? us / 100 : us * 10) + 0.5);
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + (long_time ? " ms" : " us");
 }
 
@@ -75,7 +75,7 @@ inline std::string explain_model(situation const& s, algorithm chosen) {
   std::vector<std::pair<std::uint64_t, algorithm>> others;
   for (algorithm const a : scheduled_algorithms)
     if (a != chosen && admits(s, a)) others.emplace_back(predicted(s, a, s.bytes), a);
-  std::stable_sort(others.begin(), others.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+  insertion_sort(others, [](auto const& a, auto const& b) { return a.first < b.first; });
   auto const forecast = [](algorithm a, std::uint64_t picoseconds) {
     return std::string(to_string(a)) + " " + time_in_words(static_cast<double>(picoseconds) * 1e-6);
   };

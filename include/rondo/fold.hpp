@@ -54,6 +54,33 @@ inline constexpr bool adds<avg_op> = true;
 template <class F>
 inline constexpr bool adds<premul_sum_op<F>> = true;
 
+/// Operations that give signed and unsigned integers the same bits: these share their code.
+template <class Op, class... Others>
+inline constexpr bool one_of = (std::is_same_v<Op, Others> || ...);
+template <class Op>
+inline constexpr bool ignores_sign =
+    one_of<Op, sum_op, prod_op, bit_and_op, bit_or_op, bit_xor_op, logical_and_op, logical_or_op, logical_xor_op>;
+
+template <class T, class Op>
+struct folded_as {
+  using op = std::conditional_t<adds<Op>, sum_op, Op>;
+  using type = typename std::conditional_t<std::signed_integral<T> && ignores_sign<op>, std::make_unsigned<T>,
+                                           std::type_identity<T>>::type;
+};
+
+/// The function that folds two sources of T with Op, and the one that folds any number of them.
+template <class T, class Op>
+inline constexpr auto two_fold = &fold_range<typename folded_as<T, Op>::type, typename folded_as<T, Op>::op>;
+template <class T, class Op>
+inline constexpr auto many_fold = &fold_sources<typename folded_as<T, Op>::type, typename folded_as<T, Op>::op>;
+
+/// Their first argument.
+template <class Op>
+void const* fold_argument(Op const& op) noexcept {
+  if constexpr (adds<Op>) return &sum;
+  return &op;
+}
+
 /// Numbers that are computed with in float.
 template <class T>
 concept in_float = std::is_same_v<T, float> || is_small_float<T>;
@@ -114,10 +141,7 @@ void scale_range(F factor, std::byte* out, std::byte const* in, std::size_t coun
 template <class T, class Op>
 reduction make_reduction(Op const& op) noexcept {
   detail::check_reduction<T, Op>();
-  if constexpr (detail::adds<Op>)
-    return {sizeof(T), detail::fold_range<T, sum_op>, detail::fold_sources<T, sum_op>, &sum};
-  else
-    return {sizeof(T), detail::fold_range<T, Op>, detail::fold_sources<T, Op>, &op};
+  return {sizeof(T), detail::two_fold<T, Op>, detail::many_fold<T, Op>, detail::fold_argument(op)};
 }
 
 }  // namespace rondo::inline v0

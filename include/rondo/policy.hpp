@@ -1,19 +1,20 @@
 #pragma once
 
 #include <rondo/algorithm.hpp>
+#include <rondo/detail/file_text.hpp>
+#include <rondo/detail/insertion_sort.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
-#include <iterator>
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -47,7 +48,7 @@ class policy {
   /// Lines in any order; of two for the same case the first one counts. The name is for messages.
   explicit policy(std::vector<line> lines, std::string name = "a policy without a name")
       : lines_(std::move(lines)), name_(std::move(name)) {
-    std::stable_sort(lines_.begin(), lines_.end(), [](line const& a, line const& b) { return key(a) < key(b); });
+    detail::insertion_sort(lines_, before);  // they have been written in order
   }
 
   /// Throws invalid_argument that names the line and says what to do.
@@ -67,8 +68,10 @@ class policy {
   std::uint64_t digest() const noexcept;
 
  private:
-  static std::tuple<collective, std::string_view, int, std::size_t> key(line const& l) noexcept {
-    return {l.collective, l.transport, l.ranks, l.up_to};
+  static bool before(line const& a, line const& b) noexcept {
+    if (a.collective != b.collective) return a.collective < b.collective;
+    if (a.transport != b.transport) return a.transport < b.transport;
+    return a.ranks != b.ranks ? a.ranks < b.ranks : a.up_to < b.up_to;
   }
 
   std::vector<line> lines_;
@@ -104,8 +107,8 @@ class policy_words {
 
   policy::line line() const {
     if (words_.size() != 9)
-      complain("has " + std::to_string(words_.size()) +
-               " words instead of 9 (collective transport ranks bytes up_to algorithm us runner_up us)");
+      complain({"has ", words_.size(),
+                " words instead of 9 (collective transport ranks bytes up_to algorithm us runner_up us)"});
     policy::line l;
     l.collective = named(0, collective_from);
     l.transport = words_[1];
@@ -114,7 +117,7 @@ class policy_words {
     l.up_to = words_[4] == "*" ? policy::any_size : number<std::size_t>(4, l.bytes);
     l.algorithm = named(5, algorithm_from);
     if (l.algorithm == algorithm::automatic || l.algorithm == algorithm::custom)
-      complain("chooses '" + std::string(words_[5]) + "', which is no algorithm that can be chosen by name");
+      complain({"chooses '", words_[5], "', which is no algorithm that can be chosen by name"});
     l.microseconds = number<double>(6, 0);
     if (words_[7] != "-") l.runner_up = named(7, algorithm_from);
     l.runner_up_microseconds = number<double>(8, 0);
@@ -122,18 +125,16 @@ class policy_words {
   }
 
  private:
-  [[noreturn]] void complain(std::string const& what) const {
-    throw invalid_argument("line " + std::to_string(number_) + " of " + name_ + " " + what +
-                           ": correct it, or write the file anew with 'rondo tune'");
+  [[noreturn]] void complain(std::initializer_list<text_piece> what) const {
+    throw invalid_argument(text_of({"line ", number_, " of ", name_, " ", text_of(what),
+                                    ": correct it, or write the file anew with 'rondo tune'"}));
   }
 
   template <class Value>
   Value named(std::size_t word, Value (*from)(std::string_view)) const {
     try {
       return from(words_[word]);
-    } catch (invalid_argument const&) {
-      complain("has the unknown name '" + std::string(words_[word]) + "' as word " + std::to_string(word + 1));
-    }
+    } catch (invalid_argument const&) { complain({"has the unknown name '", words_[word], "' as word ", word + 1}); }
   }
 
   template <class T>
@@ -142,8 +143,8 @@ class policy_words {
     auto const text = words_[word];
     auto const [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (wrong != std::errc{} || end != text.data() + text.size() || !(value >= least))
-      complain("has '" + std::string(text) + "' as word " + std::to_string(word + 1) + ", which is no number from " +
-               std::to_string(static_cast<unsigned long long>(least)) + " on");
+      complain({"has '", text, "' as word ", word + 1, ", which is no number from ",
+                static_cast<unsigned long long>(least), " on"});
     return value;
   }
 
@@ -154,7 +155,7 @@ class policy_words {
 
 }  // namespace detail
 
-inline policy policy::parse(std::string_view text, std::string name) {
+[[gnu::cold]] inline policy policy::parse(std::string_view text, std::string name) {
   std::vector<line> lines;
   for (std::size_t number = 1; !text.empty(); ++number) {
     auto const end = std::min(text.find('\n'), text.size());
@@ -165,13 +166,13 @@ inline policy policy::parse(std::string_view text, std::string name) {
   return policy(std::move(lines), std::move(name));
 }
 
-inline policy policy::load(std::string const& path) {
-  std::ifstream file(path);
-  std::string const text(std::istreambuf_iterator<char>(file), {});
-  if (!file)
-    throw invalid_argument("the policy '" + path +
-                           "' cannot be read: name a file that 'rondo tune' has written, or leave RONDO_POLICY unset");
-  return parse(text, path);
+[[gnu::cold]] inline policy policy::load(std::string const& path) {
+  auto const text = detail::file_text(path.c_str());
+  if (!text)
+    throw invalid_argument(
+        detail::text_of({"the policy '", path,
+                         "' cannot be read: name a file that 'rondo tune' has written, or leave RONDO_POLICY unset"}));
+  return parse(*text, path);
 }
 
 inline std::span<policy::line const> policy::lines_for(collective what, std::string_view transport,
@@ -203,18 +204,14 @@ inline std::uint64_t policy::digest() const noexcept {
 
 inline std::string to_string(policy::line const& l) {
   auto const us = [](double value) {
-    auto const tenths = std::to_string(static_cast<long long>(value * 10 + 0.5) % 10);
-    return std::to_string(static_cast<long long>(value * 10 + 0.5) / 10) + "." + tenths;
+    auto const tenths = static_cast<long long>(value * 10 + 0.5);
+    return detail::text_of({tenths / 10, ".", tenths % 10});
   };
-  std::string text;
-  for (auto const& word :
-       {std::string(to_string(l.collective)), l.transport, std::to_string(l.ranks), std::to_string(l.bytes),
-        l.up_to == policy::any_size ? std::string("*") : std::to_string(l.up_to), std::string(to_string(l.algorithm)),
-        us(l.microseconds),
-        l.runner_up == algorithm::automatic ? std::string("-") : std::string(to_string(l.runner_up)),
-        us(l.runner_up_microseconds)})
-    text += (text.empty() ? "" : " ") + word;
-  return text;
+  return detail::text_of({to_string(l.collective), " ", l.transport, " ", l.ranks, " ", l.bytes, " ",
+                          l.up_to == policy::any_size ? "*" : detail::text_of({l.up_to}), " ", to_string(l.algorithm),
+                          " ", us(l.microseconds), " ",
+                          l.runner_up == algorithm::automatic ? "-" : to_string(l.runner_up), " ",
+                          us(l.runner_up_microseconds)});
 }
 
 }  // namespace rondo::inline v0

@@ -4,6 +4,7 @@
 #include <rondo/detail/file_descriptor.hpp>
 #include <rondo/detail/mirrored_memory.hpp>
 #include <rondo/detail/shared_file.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 #include <rondo/types.hpp>
 
@@ -11,14 +12,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <memory_resource>
 #include <mutex>
 #include <new>
 #include <optional>
-#include <string>
 #include <sys/stat.h>
 #include <utility>
 #include <vector>
@@ -55,7 +53,9 @@ class registered_memory final : public std::pmr::memory_resource {
   }
 
  private:
-  using blocks = std::map<std::size_t, std::size_t>;  // offset -> bytes
+  struct block {
+    std::size_t offset, bytes;
+  };
 
   detail::mapping const& map_of(rank_t owner) {
     detail::mapping& map = detail::by_rank(maps_, owner);
@@ -64,7 +64,7 @@ class registered_memory final : public std::pmr::memory_resource {
     struct stat about {};
     if (::fstat(file, &about) != 0) throw std::bad_alloc();
     map = detail::map_shared(file, from_, static_cast<std::size_t>(about.st_size) - from_, MAP_NORESERVE);
-    if (owner == rank_) free_.emplace(0, map.size());
+    if (owner == rank_) free_.push_back({0, map.size()});
     return map;
   }
 
@@ -76,15 +76,15 @@ class registered_memory final : public std::pmr::memory_resource {
     std::scoped_lock const lock(mutex_);
     std::byte* const base = map_of(rank_).data();
     std::size_t const size = pages(bytes);
-    auto const room = std::find_if(free_.begin(), free_.end(), [size](auto const& b) { return b.second >= size; });
+    auto const room = std::find_if(free_.begin(), free_.end(), [size](block const& b) { return b.bytes >= size; });
     if (alignment > detail::page_bytes) throw std::bad_alloc();
     if (bytes > size || room == free_.end())
-      throw error("registered memory has no " + std::to_string(bytes >> 20) +
-                  " MiB in one piece left: free some of it, or ask for less than this machine has");
-    auto const [offset, length] = *room;
+      throw error(detail::text_of({"registered memory has no ", bytes >> 20,
+                                   " MiB in one piece left: free some of it, or ask for less than this machine has"}));
+    std::size_t const offset = room->offset;
     detail::reserve_pages(detail::by_rank(files_, rank_)->get(), from_ + offset, size);
-    free_.erase(room);
-    if (length > size) free_.emplace(offset + size, length - size);
+    *room = {offset + size, room->bytes - size};
+    if (room->bytes == 0) free_.erase(room);
     return base + offset;
   }
 
@@ -93,15 +93,16 @@ class registered_memory final : public std::pmr::memory_resource {
     auto const offset = static_cast<std::size_t>(static_cast<std::byte*>(p) - detail::by_rank(maps_, rank_).data());
     std::size_t const size = pages(bytes);
     detail::release_pages(detail::by_rank(files_, rank_)->get(), from_ + offset, size);
-    auto const here = free_.emplace(offset, size).first;
-    if (auto const next = std::next(here); next != free_.end() && here->first + here->second == next->first) {
-      here->second += next->second;
-      free_.erase(next);
-    }
-    if (here == free_.begin()) return;
-    if (auto const last = std::prev(here); last->first + last->second == here->first) {
-      last->second += here->second;
-      free_.erase(here);
+    auto const next = std::find_if(free_.begin(), free_.end(), [=](block const& b) { return b.offset > offset; });
+    bool const joins_next = next != free_.end() && offset + size == next->offset;
+    bool const joins_last = next != free_.begin() && next[-1].offset + next[-1].bytes == offset;
+    if (joins_last) {
+      next[-1].bytes += size + (joins_next ? next->bytes : 0);
+      if (joins_next) free_.erase(next);
+    } else if (joins_next) {
+      *next = {offset, size + next->bytes};
+    } else {
+      free_.insert(next, {offset, size});
     }
   }
 
@@ -112,7 +113,7 @@ class registered_memory final : public std::pmr::memory_resource {
   std::vector<std::shared_ptr<detail::file_descriptor const>> files_;
   mutable std::mutex mutex_;
   std::vector<detail::mapping> maps_;
-  blocks free_;
+  std::vector<block> free_;  // by offset; no two of them touch
 };
 
 }  // namespace rondo::inline v0

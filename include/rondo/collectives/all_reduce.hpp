@@ -22,7 +22,7 @@ struct all_reduce : symmetric {
   std::size_t bytes() const noexcept { return in.size_bytes(); }
 
   void prepare(run::job& j, rank_t, int) const {
-    check_size("all_reduce", "output", out, in.size());
+    check_size("all_reduce", "output", out.size(), in.size());
     check_apart("all_reduce", in, out);
     mark_operation<T, Op>(j, in.size());
     j.count = in.size();
@@ -35,6 +35,9 @@ struct all_reduce : symmetric {
     }
     j.moves = j.source != j.home;
   }
+
+  /// What a call needs besides whose contributions are folded all at once.
+  void fold_at_once(run::job& j) const noexcept { run::fold_at_once<T, Op>(j); }
 };
 
 }  // namespace rondo::inline v0::collectives

@@ -48,7 +48,7 @@ struct reduce_scatter_epilogue : symmetric {
     if constexpr (!std::is_same_v<T, wide>)
       detail::convert_range<wide, T>(home, std::exchange(source, home), in.size());
     if constexpr (traits::prepares) detail::prepare_range<wide>(op, home, std::exchange(source, home), in.size());
-    run::fold_by(j, make_reduction<wide>(op));
+    run::fold_by<wide>(j, op);
     j.moves = source != home;
     counts.each(ranks, [&](std::size_t, std::size_t before, std::size_t count) {
       j.chunks.push_back({source + before * sizeof(wide), home + before * sizeof(wide), count});

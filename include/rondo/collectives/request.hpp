@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/algorithm.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/element.hpp>
 #include <rondo/error.hpp>
 #include <rondo/reduce_op.hpp>
@@ -11,9 +12,8 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <numeric>
+#include <initializer_list>
 #include <span>
-#include <string>
 #include <utility>
 
 namespace rondo::inline v0::collectives {
@@ -52,26 +52,20 @@ struct rooted {
   constexpr rank_t root() const noexcept { return from_or_to; }
 };
 
-/// Throws invalid_argument with the sentence that `otherwise()` makes, which costs nothing while all is well.
-template <class Sentence>
-void require(bool holds, Sentence&& otherwise) {
-  if (!holds) [[unlikely]]
-    throw invalid_argument(otherwise());
+/// Throws invalid_argument with the sentence that the pieces make.
+[[noreturn, gnu::cold]] inline void refuse(std::initializer_list<detail::text_piece> pieces) {
+  throw invalid_argument(detail::text_of(pieces));
 }
 
 inline void check_root(char const* call, rank_t root, int ranks) {
-  require(root >= 0 && root < ranks, [&] {
-    return std::string(call) + " has root " + std::to_string(root) + " among " + std::to_string(ranks) +
-           " ranks: give a root from 0 to " + std::to_string(ranks - 1);
-  });
+  if (root < 0 || root >= ranks)
+    refuse({call, " has root ", root, " among ", ranks, " ranks: give a root from 0 to ", ranks - 1});
 }
 
-template <class T>
-void check_size(char const* call, char const* name, std::span<T> given, std::size_t needed) {
-  require(given.size() == needed, [&] {
-    return std::string(call) + " needs " + std::to_string(needed) + " elements in its " + name + " buffer, not " +
-           std::to_string(given.size()) + ": give every rank a buffer of that size";
-  });
+inline void check_size(char const* call, char const* name, std::size_t given, std::size_t needed) {
+  if (given != needed)
+    refuse({call, " needs ", needed, " elements in its ", name, " buffer, not ", given,
+            ": give every rank a buffer of that size"});
 }
 
 template <class T>
@@ -83,20 +77,16 @@ bool apart(std::span<T const> a, std::span<T const> b) noexcept {
 /// Buffers must be one and the same, or apart.
 template <class T>
 void check_apart(char const* call, std::span<T const> in, std::span<T> out) {
-  require(in.data() == out.data() || apart<T>(in, out), [&] {
-    return std::string(call) +
-           " has buffers that overlap in part: pass the same buffer twice, or buffers that are apart";
-  });
+  if (in.data() != out.data() && !apart<T>(in, out))
+    refuse({call, " has buffers that overlap in part: pass the same buffer twice, or buffers that are apart"});
 }
 
 /// The buffer of one block must be that block of the buffer of all, `first` elements after its beginning, or apart.
 template <class T>
 void check_place(char const* call, std::span<T const> all, std::size_t first, std::span<T const> block) {
-  require(block.data() == all.data() + first || apart(all, block), [&] {
-    return std::string(call) + " has a buffer inside the other one that is not the block of this rank: pass that "
-                               "block, or buffers that are "
-                               "apart";
-  });
+  if (block.data() != all.data() + first && !apart(all, block))
+    refuse({call, " has a buffer inside the other one that is not the block of this rank: pass that block, or buffers "
+                  "that are apart"});
 }
 
 template <class T>
@@ -144,7 +134,9 @@ inline std::uint64_t shape_of(std::span<std::size_t const> counts) noexcept {
 }
 
 inline std::size_t total(std::span<std::size_t const> counts) noexcept {
-  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  std::size_t sum = 0;
+  for (std::size_t const n : counts) sum += n;
+  return sum;
 }
 
 /// Block sizes of a call in which all blocks are alike, or which brings its own.
@@ -158,10 +150,8 @@ class blocks {
   std::uint64_t shape() const noexcept { return own_ ? shape_of(counts_) : 0; }
 
   void check(char const* call, int ranks) const {
-    require(!own_ || counts_.size() == static_cast<std::size_t>(ranks), [&] {
-      return std::string(call) + " needs one count for each of " + std::to_string(ranks) + " ranks, not " +
-             std::to_string(counts_.size());
-    });
+    if (own_ && counts_.size() != static_cast<std::size_t>(ranks))
+      refuse({call, " needs one count for each of ", ranks, " ranks, not ", counts_.size()});
   }
 
   /// Elements before the block of a rank.

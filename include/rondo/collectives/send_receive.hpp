@@ -36,7 +36,7 @@ struct message : symmetric {
 
   void prepare(run::job& j, rank_t rank, int ranks) const {
     check_root("send or receive", peer, ranks);
-    require(peer != rank, [] { return "a rank cannot send to itself: copy the buffer instead"; });
+    if (peer == rank) refuse({"a rank cannot send to itself: copy the buffer instead"});
     mark_type<std::remove_const_t<T>>(j, data.size());
     auto* const place = reinterpret_cast<std::byte*>(const_cast<std::remove_const_t<T>*>(data.data()));
     j.chunks.push_back({place, place, data.size()});

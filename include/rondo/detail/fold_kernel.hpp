@@ -144,36 +144,32 @@ template <class T, std::size_t Bytes, class Op>
   return done;
 }
 
-/// Folds k <= fan_in sources in registers of `Set`, as far as they fill them, and returns how many bytes that were.
-template <class T, instruction_set Set, class Op>
+/// Folds K <= fan_in sources in registers of `Set`, as far as they fill them, and returns how many bytes that were.
+template <class T, std::size_t K, instruction_set Set, class Op>
 [[gnu::always_inline]] inline std::size_t fold_lanes(Op const& op, std::byte* out, std::byte const* const* sources,
-                                                     std::size_t k, std::size_t bytes) noexcept {
-  if constexpr (folds_narrow<T, Op>) {
+                                                     std::size_t bytes) noexcept {
+  if constexpr (folds_narrow<T, Op>)
     return fold_narrow<T, register_bytes(Set)>(op, out, sources, bytes);
-  } else {
-    if (k == 2) return fold_blocks<T, 2>(op, out, sources, bytes);
-    if (k == 3) return fold_blocks<T, 3>(op, out, sources, bytes);
-    return fold_blocks<T, 4>(op, out, sources, bytes);
-  }
+  else
+    return fold_blocks<T, K>(op, out, sources, bytes);
 }
 
-template <class T, class Op>
-std::size_t fold_baseline(Op const& op, std::byte* out, std::byte const* const* sources, std::size_t k,
-                          std::size_t bytes) noexcept {
-  return fold_lanes<T, instruction_set::baseline>(op, out, sources, k, bytes);
+template <class T, std::size_t K, class Op>
+std::size_t fold_baseline(Op const& op, std::byte* out, std::byte const* const* sources, std::size_t bytes) noexcept {
+  return fold_lanes<T, K, instruction_set::baseline>(op, out, sources, bytes);
 }
 
 #ifdef __x86_64__
-template <class T, class Op>
+template <class T, std::size_t K, class Op>
 [[gnu::target("avx2,f16c"), gnu::flatten]] std::size_t
-fold_avx2(Op const& op, std::byte* out, std::byte const* const* sources, std::size_t k, std::size_t bytes) noexcept {
-  return fold_lanes<T, instruction_set::avx2>(op, out, sources, k, bytes);
+fold_avx2(Op const& op, std::byte* out, std::byte const* const* sources, std::size_t bytes) noexcept {
+  return fold_lanes<T, K, instruction_set::avx2>(op, out, sources, bytes);
 }
 
-template <class T, class Op>
+template <class T, std::size_t K, class Op>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,f16c"), gnu::flatten]] std::size_t
-fold_avx512(Op const& op, std::byte* out, std::byte const* const* sources, std::size_t k, std::size_t bytes) noexcept {
-  return fold_lanes<T, instruction_set::avx512>(op, out, sources, k, bytes);
+fold_avx512(Op const& op, std::byte* out, std::byte const* const* sources, std::size_t bytes) noexcept {
+  return fold_lanes<T, K, instruction_set::avx512>(op, out, sources, bytes);
 }
 #endif
 
@@ -181,16 +177,17 @@ fold_avx512(Op const& op, std::byte* out, std::byte const* const* sources, std::
 #pragma clang diagnostic pop
 #endif
 
-/// The same with the instructions of `set`.
-template <class T, class Op>
+/// The same with the instructions of `set`. Each K is a function of its own, so that only those are compiled that are
+/// called: rings fold two.
+template <class T, std::size_t K, class Op>
 std::size_t fold_lanes_with(instruction_set set, Op const& op, std::byte* out, std::byte const* const* sources,
-                            std::size_t k, std::size_t bytes) noexcept {
+                            std::size_t bytes) noexcept {
 #ifdef __x86_64__
   if constexpr (folds_narrow<T, Op> && never_contracts<Op>)
-    if (set == instruction_set::avx512) return fold_avx512<T>(op, out, sources, k, bytes);
-  if (set != instruction_set::baseline) return fold_avx2<T>(op, out, sources, k, bytes);
+    if (set == instruction_set::avx512) return fold_avx512<T, K>(op, out, sources, bytes);
+  if (set != instruction_set::baseline) return fold_avx2<T, K>(op, out, sources, bytes);
 #endif
-  return fold_baseline<T>(op, out, sources, k, bytes);
+  return fold_baseline<T, K>(op, out, sources, bytes);
 }
 
 /// out = op(a, b) for `bytes`. Calls with few elements are over before anything asks for instructions.
@@ -200,7 +197,7 @@ void fold_two(Op const& op, std::byte* out, std::byte const* a, std::byte const*
   if constexpr (folds_in_lanes<T, Op>)
     if (bytes >= block_bytes) {
       std::byte const* const sources[] = {a, b};
-      done = fold_lanes_with<T>(best_instruction_set(), op, out, sources, 2, bytes);
+      done = fold_lanes_with<T, 2>(best_instruction_set(), op, out, sources, bytes);
     }
   for (; done < bytes; done += sizeof(T)) store(out + done, combine(op, load<T>(a + done), load<T>(b + done)));
 }

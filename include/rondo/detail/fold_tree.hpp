@@ -51,7 +51,11 @@ class fold_tree {
       }
       std::byte const* from[widest] = {};
       for (std::size_t i = 0; i < sources.size(); ++i) from[i] = sources[i] + at;
-      done = fold_lanes_with<T>(set_, op_, out, from, sources.size(), bytes);
+      if (sources.size() == 2) done = fold_lanes_with<T, 2>(set_, op_, out, from, bytes);
+      if constexpr (widest > 2) {
+        if (sources.size() == 3) done = fold_lanes_with<T, 3>(set_, op_, out, from, bytes);
+        if (sources.size() == 4) done = fold_lanes_with<T, 4>(set_, op_, out, from, bytes);
+      }
     }
     for (; done < bytes; done += sizeof(T)) store(out + done, element(sources, at + done));
   }

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <string>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
@@ -39,8 +39,8 @@ class mapping {
 inline std::byte* map_or_throw(void* where, std::size_t bytes, int flags, int fd, std::size_t offset) {
   void* const p = ::mmap(where, bytes, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
   if (p == MAP_FAILED)
-    throw error("cannot map " + std::to_string(bytes) + " bytes of shared memory (" + std::strerror(errno) +
-                "): raise the limit on address space or use fewer ranks per host");
+    throw error(text_of({"cannot map ", bytes, " bytes of shared memory (", std::strerror(errno),
+                         "): raise the limit on address space or use fewer ranks per host"}));
   return static_cast<std::byte*>(p);
 }
 

@@ -6,6 +6,7 @@
 #include <rondo/detail/file_descriptor.hpp>
 #include <rondo/detail/mirrored_memory.hpp>
 #include <rondo/detail/shared_file.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 #include <rondo/memory.hpp>
 #include <rondo/registered_memory.hpp>
@@ -22,7 +23,6 @@
 #include <new>
 #include <poll.h>
 #include <span>
-#include <string>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <utility>
@@ -70,7 +70,7 @@ inline inbox make_inbox(inbox_layout const& layout) {
   std::size_t const memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * page_bytes;
   std::size_t const addresses = (std::size_t{1} << 45) / static_cast<std::size_t>(layout.ranks);
   file_descriptor waker(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!waker) throw error(std::string("cannot make an eventfd (") + std::strerror(errno) + "): raise ulimit -n");
+  if (!waker) throw error(text_of({"cannot make an eventfd (", std::strerror(errno), "): raise ulimit -n"}));
   return {std::make_shared<file_descriptor const>(make_shared_file(layout.bytes(), std::min(memory, addresses))),
           std::make_shared<file_descriptor const>(std::move(waker))};
 }

@@ -39,7 +39,8 @@ struct arithmetic {
   /// out[i] = op(a[i], b[i]) for `count` elements of any alignment; `out` may be `a` or `b`. Null for pure movement.
   void (*fold)(void const* op, std::byte* out, std::byte const* a, std::byte const* b, std::size_t count) = nullptr;
 
-  /// The same for any number of sources, in the canonical tree, written to all outs: see reduction.
+  /// The same for any number of sources, in the canonical tree, written to all outs: see reduction. Null where the call
+  /// does not fold like that.
   void (*fold_many)(void const* op, std::span<std::byte* const> outs, std::span<std::byte const* const> sources,
                     std::size_t count) noexcept = nullptr;
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,8 @@ inline std::shared_ptr<policy const> policy_or_environment(group& g, std::shared
 }
 
 /// What `automatic` means to the calls of one communicator: the lines of its policy, else what select() says, which is
-/// asked once for each class of sizes, because asking costs more than a small message.
+/// asked once for each class of sizes, because asking costs more than a small message. Not before a call needs it: a
+/// program whose calls all name their algorithm then contains no model.
 class choices {
  public:
   choices(int ranks, surroundings const& around, std::string_view transport, std::shared_ptr<policy const> measured)
@@ -47,19 +49,9 @@ class choices {
     auto const& hosts = around.shape.hosts;
     place_.hosts = static_cast<int>(hosts.size());
     place_.most_on_host = *std::max_element(hosts.begin(), hosts.end());
-    for (std::size_t c = 1; c < collectives; ++c) {
-      auto const what = static_cast<collective>(c);
-      if (policy_) lines_[c] = policy_->lines_for(what, transport, ranks);
-      for (std::size_t mode = 0; mode < (reduces(what) ? modes : 1); ++mode)
-        for (std::size_t k = 0; k < classes; ++k) {
-          situation s = place_;
-          s.collective = what;
-          s.bytes = k > 0 ? std::size_t{1} << (k - 1) : 0;
-          s.keep_order = (mode & 1) != 0;
-          s.ordered = (mode & 2) != 0;
-          table_[c][mode][k] = select(s);
-        }
-    }
+    if (policy_)
+      for (std::size_t c = 1; c < collectives; ++c)
+        lines_[c] = policy_->lines_for(static_cast<collective>(c), transport, ranks);
   }
 
   /// What all calls have in common.
@@ -74,10 +66,26 @@ class choices {
       if (auto const* const l = line_for(lines_[what], s.bytes); l && admits(s, l->algorithm)) return l->algorithm;
     if (s.shared_memory && s.collective == collective::all_reduce) return algorithm::direct;
     std::size_t const mode = reduces(s.collective) ? std::size_t{s.keep_order} + 2 * std::size_t{s.ordered} : 0;
-    return table_[what][mode][std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(s.bytes)), classes - 1)];
+    auto const size = std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(s.bytes)), classes - 1);
+    std::atomic_ref const known(table_[what][mode][size]);
+    if (auto const a = known.load(std::memory_order_relaxed); a != algorithm::automatic) [[likely]]
+      return a;
+    auto const a = ask(s.collective, mode, size);
+    known.store(a, std::memory_order_relaxed);  // by whichever thread: all find the same
+    return a;
   }
 
  private:
+  /// The answer of select() for a class of sizes.
+  [[gnu::cold]] algorithm ask(collective what, std::size_t mode, std::size_t size) const noexcept {
+    situation s = place_;
+    s.collective = what;
+    s.bytes = size > 0 ? std::size_t{1} << (size - 1) : 0;
+    s.keep_order = (mode & 1) != 0;
+    s.ordered = (mode & 2) != 0;
+    return select(s);
+  }
+
   static constexpr std::size_t collectives = static_cast<std::size_t>(collective::send_receive);
   static constexpr std::size_t modes = 4;     // keep_order and ordered
   static constexpr std::size_t classes = 41;  // of sizes; beyond 2^39 bytes nothing changes
@@ -90,7 +98,7 @@ class choices {
   std::string transport_;
   std::shared_ptr<policy const> policy_;
   std::array<std::span<policy::line const>, collectives> lines_{};
-  std::array<std::array<std::array<algorithm, classes>, modes>, collectives> table_{};
+  mutable std::array<std::array<std::array<algorithm, classes>, modes>, collectives> table_{};  // automatic: not asked
 };
 
 }  // namespace rondo::inline v0::run

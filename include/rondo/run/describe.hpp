@@ -1,32 +1,35 @@
 #pragma once
 
 #include <rondo/algorithm.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/fingerprint.hpp>
 
-#include <array>
-#include <charconv>
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 
 namespace rondo::inline v0::run {
 
 /// A call as people write it: "broadcast(float32 x 1000, root 2, ring) as call 7". Block sizes are shown as a hash,
 /// which is all that ranks tell each other about them.
-inline std::string describe(fingerprint const& mark) {
-  std::string text(to_string(static_cast<collective>(mark.collective)));
+[[gnu::cold]] inline std::string describe(fingerprint const& mark) {
   std::string inside;
-  auto const add = [&](std::string const& part) { inside += (inside.empty() ? "" : ", ") + part; };
-  if (mark.type[0] != '\0') add(std::string(mark.type.data()) + " x " + std::to_string(mark.count));
-  if (mark.op[0] != '\0') add(mark.op.data());
-  if (mark.root != nobody) add("root " + std::to_string(mark.root));
+  auto const add = [&inside](std::initializer_list<detail::text_piece> part) {
+    inside += detail::text_of({inside.empty() ? "" : ", ", detail::text_of(part)});
+  };
+  if (mark.type[0] != '\0') add({mark.type.data(), " x ", mark.count});
+  if (mark.op[0] != '\0') add({mark.op.data()});
+  if (mark.root != nobody) add({"root ", mark.root});
   if (mark.shape != 0) {
-    std::array<char, 16> digits;
-    add("uneven blocks #" +
-        std::string(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), mark.shape, 16).ptr));
+    char digits[17] = {};
+    char* first = digits + 16;
+    for (std::uint64_t rest = mark.shape; rest != 0; rest >>= 4) *--first = "0123456789abcdef"[rest & 15];
+    add({"uneven blocks #", first});
   }
-  if (mark.algorithm != 0) add(std::string(to_string(static_cast<algorithm>(mark.algorithm))));
-  if (mark.ordered != 0) add("ordered");
-  text += "(" + inside + ")";
-  return mark.sequence == 0 ? text : text + " as call " + std::to_string(mark.sequence);
+  if (mark.algorithm != 0) add({to_string(static_cast<algorithm>(mark.algorithm))});
+  if (mark.ordered != 0) add({"ordered"});
+  auto const text = detail::text_of({to_string(static_cast<collective>(mark.collective)), "(", inside, ")"});
+  return mark.sequence == 0 ? text : detail::text_of({text, " as call ", mark.sequence});
 }
 
 }  // namespace rondo::inline v0::run

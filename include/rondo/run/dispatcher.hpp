@@ -56,7 +56,8 @@ class dispatcher {
   template <class Algorithm, collectives::request Request>
   void run(Request const& request, call_options const& options, single_message ends = {}) {
     typename engine<X>::lease const lease(*engine_);
-    plan<Algorithm>(request, *lease, options, blocking_call{*engine_, *lease, uses(ends)});
+    plan<Algorithm, Request::kind, owned<Request>>(preparation_of<Algorithm>(request), *lease, options,
+                                                   blocking_call{*engine_, *lease, uses(ends)});
   }
 
   /// As run(), but only starts the call.
@@ -68,7 +69,8 @@ class dispatcher {
     call->wait = [engine = engine_](flight_base const& flight, group::clock::time_point deadline) {
       return engine->wait(flight, deadline);
     };
-    plan<Algorithm>(*kept, call->work, options, asynchronous_call{*engine_, *call, uses(ends)});
+    plan<Algorithm, Request::kind, owned<Request>>(preparation_of<Algorithm>(*kept), call->work, options,
+                                                   asynchronous_call{*engine_, *call, uses(ends)});
     return work(std::move(call));
   }
 
@@ -139,81 +141,90 @@ class dispatcher {
     }
   };
 
-  /// Fills in the job and lets `go` fly it. The buffers are touched last, when nothing is left to refuse.
-  template <class Algorithm, class Request, class Go>
-  void plan(Request const& request, job& j, call_options const& options, Go const& go) {
+  /// Chooses, checks, fills in the job and lets `go` fly it. Knows nothing of the request but its collective, so that
+  /// it is compiled once for all requests. The buffers are touched last, when nothing is left to refuse.
+  template <class Algorithm, collective C, bool Owned, class Go>
+  void plan(preparation const& p, job& j, call_options const& options, Go const& go) {
     int const ranks = group_->size();
     j.ranks = ranks;
     j.patience = std::min(options.deadline.count() != 0 ? options.deadline : options_.deadline, longest_deadline);
-    j.mark.collective = static_cast<std::uint16_t>(Request::kind);
+    j.mark.collective = static_cast<std::uint16_t>(C);
     bool const ordered = options.ordered || options_.ordered;
     j.mark.ordered = ordered;
-    auto const preparation = preparation::of(request, ordered);
     if constexpr (std::is_same_v<Algorithm, single_message>) {
-      preparation.function(&request, j, group_->rank(), ranks);
+      p.function(p.request, j, group_->rank(), ranks);
       bool const receives = go.uses.to == nobody;
       go.fly(collectives::single_message{ranks, receives ? go.uses.from : group_->rank(),
                                          receives ? group_->rank() : go.uses.to});
     } else if constexpr (std::is_same_v<Algorithm, automatic>) {
-      if constexpr (collectives::owned_request<Request> && addressable<X>)
-        if (options.algorithm == algorithm::automatic && owners_flight<X>::fits(engine_->shared(), Request::widest))
-          return go_to_owners(request, j, go);
-      bool const shared = offers_boards<Request>();
-      algorithm const a =
-          options.algorithm != algorithm::automatic
-              ? options.algorithm
-              : choices_.of({Request::kind, request.bytes(), ranks, Request::keeps_order, ordered, shared});
-      if (a == algorithm::direct && shared) return go_over_boards(request, j, go);
-      go_by_name<Request::kind>(a, request.root(), request.bytes(), j, preparation, go);
-    } else if constexpr (std::is_same_v<Algorithm, direct> && Request::kind == collective::all_reduce) {
-      if (!offers_boards<Request>())
+      if constexpr (Owned)
+        if (options.algorithm == algorithm::automatic && owners_flight<X>::fits(engine_->shared(), p.widest))
+          return go_to_owners(j, p, go);
+      bool const shared = offers_boards<C>(p);
+      algorithm const a = options.algorithm != algorithm::automatic
+                              ? options.algorithm
+                              : choices_.of({C, p.bytes, ranks, p.keep_order, ordered, shared});
+      if (a == algorithm::direct && shared) return go_over_boards<C>(j, p, go);
+      with_schedule<C>(a, around_.shape, p.root, p.bytes, [&](auto const& s) { go_by(go.keep(s), a, j, p, go); });
+    } else if constexpr (std::is_same_v<Algorithm, direct> && C == collective::all_reduce) {
+      if (!offers_boards<C>(p))
         throw invalid_argument("a direct all_reduce needs memory that all ranks share: use it over shm or in_process");
-      go_over_boards(request, j, go);
+      go_over_boards<C>(j, p, go);
     } else {
+      go_by(make_schedule<C, Algorithm>(around_.shape, p.root, p.bytes), named<Algorithm>(), j, p, go);
+    }
+  }
+
+  /// Whether calls by Algorithm may go through shared memory, where X has that. Only all_reduce does.
+  template <class Algorithm, collective C>
+  static constexpr bool may_use_boards = C == collective::all_reduce&& addressable<X> &&
+                                         (std::is_same_v<Algorithm, automatic> || std::is_same_v<Algorithm, direct>);
+
+  /// Whether the owners of its elements may make the result of the request, where X has shared memory.
+  template <class Request>
+  static constexpr bool owned = collectives::owned_request<Request>&& addressable<X>;
+
+  /// Refuses at compile time, in a sentence, an algorithm that cannot do what is requested.
+  template <class Algorithm, class Request>
+  static preparation preparation_of(Request const& request) noexcept {
+    if constexpr (!std::is_same_v<Algorithm, single_message> && !std::is_same_v<Algorithm, automatic> &&
+                  !(std::is_same_v<Algorithm, direct> && Request::kind == collective::all_reduce)) {
       using S = schedule_t<Request::kind, Algorithm>;
       static_assert(!std::is_void_v<S>, "this algorithm does not offer this collective: use another one, or automatic");
       if constexpr (Request::keeps_order)
         static_assert(S::keeps_rank_order,
                       "this algorithm reorders operands: use tree or recursive_doubling, or declare the operation "
                       "commutative");
-      go_by(make_schedule<Request::kind, Algorithm>(around_.shape, request.root(), request.bytes()), named<Algorithm>(),
-            j, preparation, go);
     }
+    return preparation::of<may_use_boards<Algorithm, Request::kind>, owned<Request>>(request);
   }
 
-  /// Can the call go through shared memory? Only all_reduce does.
-  template <class Request>
-  bool offers_boards() const noexcept {
-    if constexpr (Request::kind == collective::all_reduce && addressable<X>)
-      return board_flight<X>::fits(engine_->shared(), Request::wide_bytes);
+  /// Can the call go through shared memory?
+  template <collective C>
+  bool offers_boards(preparation const& p) const noexcept {
+    if constexpr (may_use_boards<automatic, C>) return board_flight<X>::fits(engine_->shared(), p.wide_bytes);
     return false;
   }
 
-  template <class Request, class Go>
-  void go_over_boards(Request const& request, job& j, Go const& go) {
-    if constexpr (Request::kind == collective::all_reduce && addressable<X>) {
+  template <collective C, class Go>
+  void go_over_boards(job& j, preparation const& p, Go const& go) {
+    if constexpr (may_use_boards<automatic, C>) {
       j.mark.algorithm = static_cast<std::uint8_t>(algorithm::direct);
-      request.prepare(j, group_->rank(), group_->size());
+      p.function(p.request, j, group_->rank(), group_->size());
       go.template fly<board_flight<X>>();
     }
   }
 
-  template <class Request, class Go>
-  void go_to_owners(Request const& request, job& j, Go const& go) {
+  template <class Go>
+  void go_to_owners(job& j, preparation const& p, Go const& go) {
     j.mark.algorithm = static_cast<std::uint8_t>(algorithm::direct);
-    request.prepare_owners(j, group_->rank(), group_->size());
+    p.of_owners(p.request, j, group_->rank(), group_->size());
     go.template fly<owners_flight<X>>();
-  }
-
-  /// Knows nothing of the request but its kind, so that all algorithms are looked through once for all requests.
-  template <collective C, class Go>
-  void go_by_name(algorithm a, rank_t root, std::size_t bytes, job& j, preparation const& p, Go const& go) {
-    with_schedule<C>(a, around_.shape, root, bytes, [&](auto const& s) { go_by(go.keep(s), a, j, p, go); });
   }
 
   template <class S, class Go>
   void go_by(S const& s, algorithm a, job& j, preparation const& p, Go const& go) {
-    p.check(s, to_string(a));
+    p.check(s, a, j.mark.ordered != 0);
     j.mark.algorithm = static_cast<std::uint8_t>(a);
     p.function(p.request, j, group_->rank(), group_->size());
     go.fly(s);

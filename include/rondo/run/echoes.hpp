@@ -5,6 +5,8 @@
 #include <rondo/schedule.hpp>
 #include <rondo/transport.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace rondo::inline v0::run {
@@ -18,7 +20,7 @@ class echoes {
  public:
   template <schedule S>
   echoes(S const& s, X& transport, marks<X>& marks) : marks_(marks) {
-    std::vector<bool> to(static_cast<std::size_t>(s.ranks())), from(to);
+    std::vector<std::uint8_t> to(static_cast<std::size_t>(s.ranks())), from(to);
     for (int i = 0; i < s.rounds(); ++i) {
       step const now = s.at(transport.rank(), i);
       if (now.to != nobody) detail::by_rank(to, now.to) = true;

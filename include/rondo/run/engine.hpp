@@ -1,5 +1,7 @@
 #pragma once
 
+#include <rondo/detail/by_rank.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/group.hpp>
 #include <rondo/memory.hpp>
 #include <rondo/run/describe.hpp>
@@ -10,7 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -18,6 +20,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace rondo::inline v0::run {
 
@@ -177,7 +180,7 @@ class engine {
       rank_t const gone = deserter(flight.work().mark.sequence, lost.rank());
       if (gone != nobody) give_up({failure::kind::peer_lost, gone, has_left(gone, flight)});
       give_up({failure::kind::peer_lost, lost.rank(),
-               "rank " + std::to_string(lost.rank()) + " was lost in " + describe(flight.work().mark)});
+               detail::text_of({"rank ", lost.rank(), " was lost in ", describe(flight.work().mark)})});
     }
   }
 
@@ -188,9 +191,10 @@ class engine {
     auto const [low, high] = std::minmax({group_->rank(), wrong->peer});
     bool const first = group_->rank() == low;
     give_up({failure::kind::mismatch, wrong->peer,
-             "rank " + std::to_string(low) + " called " + describe(first ? wrong->mine : wrong->theirs) +
-                 ", but rank " + std::to_string(high) + " called " + describe(first ? wrong->theirs : wrong->mine) +
-                 ": make every rank call the same collectives in the same order with the same arguments"});
+             detail::text_of({"rank ", low, " called ", describe(first ? wrong->mine : wrong->theirs), ", but rank ",
+                              high, " called ", describe(first ? wrong->theirs : wrong->mine),
+                              ": make every rank call the same collectives in the same order with the same "
+                              "arguments"})});
   }
 
   void check_patience(flight_base& flight) {
@@ -204,8 +208,8 @@ class engine {
     }
     if (clock::now() >= flight.work().deadline())
       give_up({failure::kind::deadline, q,
-               "rank " + std::to_string(group_->rank()) + " waited for rank " + std::to_string(q) + " in " +
-                   describe(flight.work().mark) + " until its deadline"});
+               detail::text_of({"rank ", group_->rank(), " waited for rank ", q, " in ", describe(flight.work().mark),
+                                " until its deadline"})});
   }
 
   /// A rank that has left before it took part in this collective; for a message, the one at the other end if it left.
@@ -216,7 +220,7 @@ class engine {
   }
 
   static std::string has_left(rank_t gone, flight_base& flight) {
-    return "rank " + std::to_string(gone) + " has left, and " + describe(flight.work().mark) + " still needs it";
+    return detail::text_of({"rank ", gone, " has left, and ", describe(flight.work().mark), " still needs it"});
   }
 
   [[noreturn]] void give_up(failure why) {
@@ -227,7 +231,7 @@ class engine {
   void enqueue(flight_base& flight) {
     flight.work().deadline();
     queue_.push_back(&flight);
-    if (!driver_.joinable()) driver_ = std::jthread([this] { drive_queue(); });
+    if (!driver_.joinable()) driver_ = std::thread([this] { drive_queue(); });
     queued_.notify_one();
   }
 
@@ -245,7 +249,7 @@ class engine {
       if (poll_queue()) {
         rest.reset();
       } else if (auto const nap = rest.pause(); nap.count() != 0) {
-        for (auto* const flight : std::deque(queue_)) attempt(*flight, [&] { check_patience(*flight); });
+        for (auto* const flight : std::vector(queue_)) attempt(*flight, [&] { check_patience(*flight); });
         lock.unlock();
         transport_.wait(std::min<std::chrono::nanoseconds>(nap, queue_nap));
         lock.lock();
@@ -262,8 +266,8 @@ class engine {
   /// Polls every queued flight whose streams no older one uses; true if anything moved.
   bool poll_queue() {
     bool moved = false, all_taken = false;
-    std::vector<bool> to(memory_.peers.size()), from(to);
-    for (auto* const flight : std::deque(queue_)) {
+    std::vector<std::uint8_t> to(memory_.peers.size()), from(to);
+    for (auto* const flight : std::vector(queue_)) {
       auto const& s = flight->uses;
       bool const blocked = all_taken || (s.all && flight != queue_.front()) ||
                            (s.to != nobody && detail::by_rank(to, s.to)) ||
@@ -313,11 +317,11 @@ class engine {
 
   std::mutex mutex_;
   std::condition_variable queued_, settled_;
-  std::deque<flight_base*> queue_;
-  std::atomic<int> callers_{0};  // threads that want the mutex
-  int sleepers_ = 0;             // threads whose call is queued, or has settled while they have yet to wake up
+  std::vector<flight_base*> queue_;  // the oldest first
+  std::atomic<int> callers_{0};      // threads that want the mutex
+  int sleepers_ = 0;                 // threads whose call is queued, or has settled while they have yet to wake up
   bool leaving_ = false;
-  std::jthread driver_;
+  std::thread driver_;  // joined by the destructor
 };
 
 }  // namespace rondo::inline v0::run

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/algorithm.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 #include <rondo/schedule/bidirectional_ring.hpp>
 #include <rondo/schedule/binomial.hpp>
@@ -16,7 +17,6 @@
 #include <rondo/schedule/tree.hpp>
 
 #include <cstddef>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -102,9 +102,8 @@ template <collective C, class Family>
 schedule_t<C, Family> make_schedule(world_shape const& shape, rank_t root, std::size_t bytes) {
   using S = schedule_t<C, Family>;
   if (!offers<C, Family>(shape.ranks))
-    throw invalid_argument(std::string(to_string(named<Family>())) + " does not work for " +
-                           std::to_string(shape.ranks) +
-                           " ranks: use a number of ranks that it allows, or another algorithm");
+    throw invalid_argument(detail::text_of({to_string(named<Family>()), " does not work for ", shape.ranks,
+                                            " ranks: use a number of ranks that it allows, or another algorithm"}));
   if constexpr (std::is_same_v<Family, hierarchical>) {
     S s{hierarchical::groups(groups_of(shape))};
     s.pipelined = bytes / static_cast<std::size_t>(s.chunks()) >= detail::pipelined_bytes;
@@ -126,8 +125,8 @@ void visit_family(algorithm a, F&& f, family_list<Families...>) {
     return false;
   };
   if (!(visit(std::type_identity<Families>{}) || ...))
-    throw invalid_argument(std::string(to_string(a)) + " does not offer " + std::string(to_string(C)) +
-                           ": choose another algorithm or leave the choice to rondo (automatic)");
+    throw invalid_argument(detail::text_of({to_string(a), " does not offer ", to_string(C),
+                                            ": choose another algorithm or leave the choice to rondo (automatic)"}));
 }
 
 /// Calls f with the schedule by which the algorithm does the collective on buffers of so many bytes. Throws

@@ -8,12 +8,12 @@
 
 namespace rondo::inline v0::run {
 
-/// Has the job fold by `kernel`.
-inline void fold_by(job& j, reduction const& kernel) noexcept {
-  j.math.element = kernel.element;
-  j.math.fold = kernel.fold;
-  j.math.fold_many = kernel.fold_many;
-  j.math.op = kernel.op;
+/// Has the job fold two T with op, which must outlive it.
+template <class T, class Op>
+void fold_by(job& j, Op const& op) noexcept {
+  j.math.element = sizeof(T);
+  j.math.fold = detail::two_fold<T, Op>;
+  j.math.op = detail::fold_argument(op);
 }
 
 /// Fills in what `job` must know to fold T with op, which must outlive it, and returns where this rank's contribution
@@ -23,11 +23,8 @@ template <class T, class Op>
 std::byte const* take_operands(job& j, std::span<T const> in, std::byte* prepared, Op const& op) {
   using traits = op_traits<Op, T>;
   using wide = typename traits::wide;
-  reduction const kernel = [&] {
-    detail::check_reduction<T, Op>();
-    return make_reduction<wide>(op);
-  }();
-  fold_by(j, kernel);
+  detail::check_reduction<T, Op>();
+  fold_by<wide>(j, op);
   j.op = &op;
   auto const* const bytes = reinterpret_cast<std::byte const*>(in.data());
   if constexpr (traits::widens) {
@@ -48,6 +45,12 @@ std::byte const* take_operands(job& j, std::span<T const> in, std::byte* prepare
     }
     return bytes;
   }
+}
+
+/// Fills in what `job` must know besides to fold any number of sources at once.
+template <class T, class Op>
+void fold_at_once(job& j) noexcept {
+  j.math.fold_many = detail::many_fold<typename op_traits<Op, T>::wide, Op>;
 }
 
 /// Has the result of a wide sum, `count` elements at `from`, written to `to` when the call is done.

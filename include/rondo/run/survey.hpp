@@ -1,5 +1,7 @@
 #pragma once
 
+#include <rondo/detail/file_text.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 #include <rondo/group.hpp>
 #include <rondo/run/families.hpp>
@@ -9,9 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <sched.h>
-#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -37,7 +37,8 @@ struct whereabouts {
   /// What this rank knows by itself: its host and its cores.
   static whereabouts here() {
     whereabouts me;
-    std::ifstream("/proc/sys/kernel/random/boot_id").read(me.host.data(), me.host.size() - 1);
+    if (auto const boot = detail::file_text("/proc/sys/kernel/random/boot_id"))
+      boot->copy(me.host.data(), me.host.size() - 1);
     ::sched_getaffinity(0, sizeof me.cores, &me.cores);
     return me;
   }
@@ -68,12 +69,13 @@ inline bool crowded(whereabouts const& me, std::vector<whereabouts> const& all) 
 inline void check_policies(std::vector<whereabouts> const& all) {
   for (std::size_t q = 1; q < all.size(); ++q)
     if (all[q].policy != all[0].policy)
-      throw connect_error("rank " + std::to_string(q) + " has " +
-                              (all[q].policy == 0   ? "no policy, but rank 0 has one"
-                               : all[0].policy == 0 ? "a policy, but rank 0 has none"
-                                                    : "another policy than rank 0") +
-                              ": give all ranks the same, by communicator_options::policy or RONDO_POLICY, or none",
-                          static_cast<rank_t>(q));
+      throw connect_error(
+          detail::text_of({"rank ", q, " has ",
+                           all[q].policy == 0   ? "no policy, but rank 0 has one"
+                           : all[0].policy == 0 ? "a policy, but rank 0 has none"
+                                                : "another policy than rank 0",
+                           ": give all ranks the same, by communicator_options::policy or RONDO_POLICY, or none"}),
+          static_cast<rank_t>(q));
 }
 
 /// The lowest rank of this one's host, as the transport has proved by its member host_leader(); nobody if it cannot

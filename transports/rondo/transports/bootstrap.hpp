@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/text.hpp>
 #include <rondo/group.hpp>
 #include <rondo/transports/bootstrap/knock.hpp>
 #include <rondo/transports/bootstrap/socket_group.hpp>
@@ -33,11 +34,10 @@ struct join_options {
 inline std::shared_ptr<group> join(environment const& who = environment::detect(), join_options options = {}) {
   using namespace detail;
   if (who.size < 1 || who.rank < 0 || who.rank >= who.size)
-    throw invalid_argument("rank " + std::to_string(who.rank) + " of " + std::to_string(who.size) +
-                           " cannot join: ranks go from 0 to the world size - 1");
+    throw invalid_argument(
+        text_of({"rank ", who.rank, " of ", who.size, " cannot join: ranks go from 0 to the world size - 1"}));
   if (who.ports < 1 || who.port + who.ports > 65536)
-    throw invalid_argument("there are no " + std::to_string(who.ports) + " ports from " + std::to_string(who.port) +
-                           " on: ports end at 65535");
+    throw invalid_argument(text_of({"there are no ", who.ports, " ports from ", who.port, " on: ports end at 65535"}));
   if (who.size == 1) return std::make_shared<solo_group>();
 
   auto const deadline = steady::now() + options.deadline;
@@ -46,8 +46,8 @@ inline std::shared_ptr<group> join(environment const& who = environment::detect(
   if (who.rank == 0) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0)
-      throw connect_error("rank 0 has no descriptors for its control plane (" + error_text(errno) +
-                          "): raise ulimit -n");
+      throw connect_error(
+          text_of({"rank 0 has no descriptors for its control plane (", error_text(errno), "): raise ulimit -n"}));
     file_descriptor mine(ends[0]), theirs(ends[1]);
     way = {frame_stream(std::move(mine), frame_stream::member_limit + 64), identity::own()};
     hub.reset(new coordinator(who.size, secret_of(who), open_door(who, deadline), std::move(theirs), place_of(who)));

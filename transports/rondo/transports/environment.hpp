@@ -1,13 +1,13 @@
 #pragma once
 
+#include <rondo/detail/file_text.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -62,9 +62,9 @@ class variables {
     int result = 0;
     auto const [end, wrong] = std::from_chars(value->data(), value->data() + value->size(), result);
     if (wrong != std::errc{} || end != value->data() + value->size() || result < least || result > most)
-      throw invalid_argument(std::string(name) + "=" + *value + " is not a number from " + std::to_string(least) +
-                             (most < std::numeric_limits<int>::max() ? " to " + std::to_string(most) : " on") +
-                             ": correct it, or unset it if this process is not part of a job");
+      throw invalid_argument(text_of({name, "=", *value, " is not a number from ", least,
+                                      most < std::numeric_limits<int>::max() ? text_of({" to ", most}) : " on",
+                                      ": correct it, or unset it if this process is not part of a job"}));
     return result;
   }
 
@@ -102,11 +102,12 @@ inline constexpr dialect dialects[]{
 /// stand between it and this process.
 inline pid_t launcher_pid(std::string_view variable) {
   auto const read = [](pid_t pid, char const* file) {
-    std::ifstream in("/proc/" + std::to_string(pid) + "/" + file, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
+    return file_text(text_of({"/proc/", pid, "/", file}).c_str()).value_or("");
   };
+  constexpr std::string_view end("", 1);  // of a variable
+  auto const found = text_of({end, variable, "="});
   pid_t pid = ::getppid();
-  while (pid > 1 && ('\0' + read(pid, "environ")).find('\0' + std::string(variable) + '=') != std::string::npos) {
+  while (pid > 1 && text_of({end, read(pid, "environ")}).find(found) != std::string::npos) {
     auto const stat = read(pid, "stat");  // pid (name) state parent …; the name may hold anything
     auto const name_end = stat.rfind(')');
     if (name_end == std::string::npos) break;
@@ -132,6 +133,7 @@ inline std::string first_host(std::string_view list) {
 }  // namespace detail
 
 inline environment environment::detect(lookup const& get) {
+  using detail::text_of;
   constexpr int many = std::numeric_limits<int>::max();
   detail::variables const set(get);
   environment found;
@@ -145,7 +147,7 @@ inline environment environment::detect(lookup const& get) {
   if (!spoken) {
     for (auto const size : {"RONDO_WORLD_SIZE", "WORLD_SIZE"})
       if (set.number(size, 1, many).value_or(1) > 1)
-        throw invalid_argument(std::string(size) + " is set but the rank is not: set RANK as well, or neither");
+        throw invalid_argument(text_of({size, " is set but the rank is not: set RANK as well, or neither"}));
     found.local_size = 1;
     return found;
   }
@@ -154,18 +156,17 @@ inline environment environment::detect(lookup const& get) {
   found.launcher = spoken->launcher;
   auto const size_name = slurm && !set.text(spoken->size) ? "SLURM_NTASKS" : spoken->size;
   auto const size = set.number(size_name, 1, many);
-  if (!size) throw invalid_argument(std::string(spoken->rank) + " is set but " + size_name + " is not: set both");
+  if (!size) throw invalid_argument(text_of({spoken->rank, " is set but ", size_name, " is not: set both"}));
   found.size = *size;
   found.rank = set.number(spoken->rank, 0, many).value_or(0);
   if (found.rank >= found.size)
-    throw invalid_argument(std::string(spoken->rank) + "=" + std::to_string(found.rank) + " but " + size_name + "=" +
-                           std::to_string(found.size) + ": ranks go from 0 to " + std::to_string(found.size - 1));
+    throw invalid_argument(text_of(
+        {spoken->rank, "=", found.rank, " but ", size_name, "=", found.size, ": ranks go from 0 to ", found.size - 1}));
   found.local_rank = set.number(spoken->local_rank, 0, many).value_or(0);
   found.local_size = set.number(spoken->local_size, 1, found.size).value_or(found.size == 1 ? 1 : 0);
   if (found.local_size && found.local_rank >= found.local_size)
-    throw invalid_argument(std::string(spoken->local_rank) + "=" + std::to_string(found.local_rank) + " but " +
-                           spoken->local_size + "=" + std::to_string(found.local_size) +
-                           ": local ranks count the processes of one host from 0");
+    throw invalid_argument(text_of({spoken->local_rank, "=", found.local_rank, " but ", spoken->local_size, "=",
+                                    found.local_size, ": local ranks count the processes of one host from 0"}));
 
   auto const override_address = set.text("RONDO_ADDR"), override_job = set.text("RONDO_JOB");
   auto const override_port = set.number("RONDO_PORT", 0, 65535);
@@ -174,8 +175,8 @@ inline environment environment::detect(lookup const& get) {
   if (override_job)
     found.job = *override_job;
   else if (auto const job = set.text(spoken->job))
-    found.job = *job + "." + set.text("TORCHELASTIC_RESTART_COUNT").value_or("0") + "." +
-                set.text(slurm ? "SLURM_STEP_ID" : nullptr).value_or("0");
+    found.job = text_of({*job, ".", set.text("TORCHELASTIC_RESTART_COUNT").value_or("0"), ".",
+                         set.text(slurm ? "SLURM_STEP_ID" : nullptr).value_or("0")});
   found.token = set.text("RONDO_TOKEN").value_or(set.text(spoken->token).value_or(""));
 
   found.address = override_address ? *override_address : set.text("MASTER_ADDR").value_or("");
@@ -199,11 +200,11 @@ inline environment environment::detect(lookup const& get) {
     }
   }
   bool const by_name = found.address.empty() || !found.port;
-  if (by_name && found.job.empty()) found.job = "launcher " + std::to_string(detail::launcher_pid(spoken->rank));
+  if (by_name && found.job.empty()) found.job = text_of({"launcher ", detail::launcher_pid(spoken->rank)});
   if (by_name && found.local_size && found.local_size < found.size)
-    throw invalid_argument("MASTER_ADDR and MASTER_PORT are not both set, but only " +
-                           std::to_string(found.local_size) + " of " + std::to_string(found.size) +
-                           " ranks are on this host: set them to the host of rank 0 and a port that is free there");
+    throw invalid_argument(
+        text_of({"MASTER_ADDR and MASTER_PORT are not both set, but only ", found.local_size, " of ", found.size,
+                 " ranks are on this host: set them to the host of rank 0 and a port that is free there"}));
   return found;
 }
 

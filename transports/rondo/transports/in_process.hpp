@@ -5,8 +5,9 @@
 #include <rondo/group.hpp>
 #include <rondo/transports/in_process_group.hpp>
 
+#include <algorithm>
 #include <chrono>
-#include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
@@ -28,13 +29,17 @@ class in_process : public detail::ring_streams {
                             group::clock::time_point deadline = group::clock::now() + std::chrono::minutes(5)) {
     auto const layout = detail::inbox_layout::of(g->size());
     auto const mine = detail::make_inbox(layout);
+    struct {
+      ::pid_t process;
+      detail::inbox const* inbox;
+    } const here{::getpid(), &mine};
+    auto there = here;
     std::vector<detail::inbox> inboxes;
-    std::string const process = std::to_string(::getpid());
-    auto const address = std::to_string(reinterpret_cast<std::uintptr_t>(&mine));
-    for (std::string const& blob : g->exchange(address + " " + process, deadline)) {
-      if (blob.substr(blob.find(' ') + 1) != process)
+    for (std::string const& blob : g->exchange({reinterpret_cast<char const*>(&here), sizeof here}, deadline)) {
+      std::memcpy(&there, blob.data(), std::min(blob.size(), sizeof there));
+      if (there.process != here.process)
         throw connect_error("in_process connects threads of one process only: use shm for processes on one host");
-      inboxes.push_back(*reinterpret_cast<detail::inbox const*>(std::uintptr_t{std::stoull(blob)}));
+      inboxes.push_back(*there.inbox);
     }
     g->exchange("shared", deadline);  // nobody leaves before the others have their part of its inbox
     return in_process(g->rank(), layout, inboxes);

@@ -1,18 +1,19 @@
 #pragma once
 
 #include <rondo/detail/by_rank.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/group.hpp>
 
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
-#include <map>
+#include <cstring>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -38,41 +39,49 @@ class in_process_group final : public group {
   std::vector<std::string> exchange(std::string_view mine, clock::time_point deadline) override {
     std::unique_lock lock(hub_->mutex);
     std::uint64_t const number = rounds_++;
-    round& now = hub_->rounds[number];
-    now.blobs.resize(static_cast<std::size_t>(size()));
-    detail::by_rank(now.blobs, rank()) = mine;
-    ++now.arrived;
+    auto& rounds = hub_->rounds;
+    auto now = std::find_if(rounds.begin(), rounds.end(), [&](round const& r) { return r.number == number; });
+    if (now == rounds.end()) now = rounds.insert(now, round(number, size()));
+    detail::by_rank(now->blobs, rank()) = mine;
+    ++now->arrived;
     hub_->changed.notify_all();
     hub_->changed.wait_until(lock, deadline,
-                             [&] { return now.arrived == size() || hub_->verdict.why != failure::kind::none; });
-    if (now.arrived < size()) {
+                             [&] { return now->arrived == size() || hub_->verdict.why != failure::kind::none; });
+    if (now->arrived < size()) {
       if (hub_->verdict.why != failure::kind::none) hub_->verdict.raise();
-      throw connect_error("only " + std::to_string(now.arrived) + " of " + std::to_string(size()) +
-                          " ranks came to an exchange before its deadline: let every rank make the same calls");
+      throw connect_error(
+          detail::text_of({"only ", now->arrived, " of ", size(),
+                           " ranks came to an exchange before its deadline: let every rank make the same calls"}));
     }
-    auto const blobs = now.blobs;
-    if (++now.fetched == size()) hub_->rounds.erase(number);
+    auto const blobs = now->blobs;
+    if (++now->fetched == size()) rounds.erase(now);
     return blobs;
   }
 
   std::shared_ptr<group> split(int color, int key, clock::time_point deadline) override {
-    auto const blobs = exchange(std::to_string(color) + " " + std::to_string(key), deadline);
-    std::vector<std::tuple<int, rank_t>> members;  // (key, rank)
-    for (rank_t r = 0; r < size(); ++r) {
-      std::string const& blob = blobs[static_cast<std::size_t>(r)];
-      std::size_t const blank = blob.find(' ');
-      if (std::stoi(blob) == color) members.emplace_back(std::stoi(blob.substr(blank)), r);
-    }
+    struct {
+      int color, key;
+    } const mine{color, key};
+    auto const blobs = exchange({reinterpret_cast<char const*>(&mine), sizeof mine}, deadline);
     if (color < 0) return nullptr;
-    std::sort(members.begin(), members.end());
-    rank_t mine = 0;
-    while (std::get<1>(members[static_cast<std::size_t>(mine)]) != rank()) ++mine;
+    int members = 0;
+    rank_t place = 0;  // this rank's among them
+    for (rank_t r = 0; r < size(); ++r) {
+      auto other = mine;
+      std::string const& blob = detail::by_rank(blobs, r);
+      std::memcpy(&other, blob.data(), std::min(blob.size(), sizeof other));
+      if (other.color != color) continue;
+      ++members;
+      if (other.key < key || (other.key == key && r < rank())) ++place;
+    }
     std::scoped_lock const lock(hub_->mutex);
-    auto& entry = hub_->children[{rounds_, color}];
-    if (!entry.first) entry.first = std::make_shared<hub>(static_cast<int>(members.size()));
-    auto const common = entry.first;
-    if (++entry.second == common->size) hub_->children.erase({rounds_, color});
-    return std::shared_ptr<group>(new in_process_group(common, mine));
+    auto part = std::find_if(hub_->children.begin(), hub_->children.end(),
+                             [&](child const& c) { return c.round == rounds_ && c.color == color; });
+    if (part == hub_->children.end())
+      part = hub_->children.insert(part, {rounds_, color, std::make_shared<hub>(members), members});
+    auto const common = part->common;
+    if (--part->missing == 0) hub_->children.erase(part);
+    return std::shared_ptr<group>(new in_process_group(common, place));
   }
 
   void report(failure why) noexcept override {
@@ -93,8 +102,21 @@ class in_process_group final : public group {
 
  private:
   struct round {
+    round(std::uint64_t n, int ranks) : number(n), blobs(static_cast<std::size_t>(ranks)) {}
+
+    std::uint64_t number;
     std::vector<std::string> blobs;
     int arrived = 0, fetched = 0;
+  };
+
+  struct hub;
+
+  /// A part of the ranks, by the round in which they split off and their color.
+  struct child {
+    std::uint64_t round;
+    int color;
+    std::shared_ptr<hub> common;
+    int missing;
   };
 
   struct member {
@@ -108,8 +130,8 @@ class in_process_group final : public group {
     int size;
     std::mutex mutex;
     std::condition_variable changed;
-    std::map<std::uint64_t, round> rounds;
-    std::map<std::pair<std::uint64_t, int>, std::pair<std::shared_ptr<hub>, int>> children;  // by split and color
+    std::list<round> rounds;      // that not all ranks have left
+    std::vector<child> children;  // that not all of their ranks have come for
     std::vector<member> members;
     failure verdict;
   };
@@ -126,10 +148,10 @@ class in_process_group final : public group {
       auto const* const other = detail::by_rank(hub_->members, r).here;
       if (other && other->entered() >= entered()) continue;
       why.rank = r;
+      why.what += detail::text_of({"; rank ", r});
       why.what +=
-          "; rank " + std::to_string(r) +
-          (other ? " has not entered it (its last finished call is number " + std::to_string(other->finished()) + ")"
-                 : std::string(" has left"));
+          other ? detail::text_of({" has not entered it (its last finished call is number ", other->finished(), ")"})
+                : detail::text_of({" has left"});
       return;
     }
   }

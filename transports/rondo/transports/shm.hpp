@@ -3,6 +3,7 @@
 #include <rondo/detail/by_rank.hpp>
 #include <rondo/detail/file_descriptor.hpp>
 #include <rondo/detail/ring_streams.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/group.hpp>
 #include <rondo/pollable.hpp>
 #include <rondo/transports/shm/door.hpp>
@@ -80,16 +81,18 @@ class shm : public detail::ring_streams {
 
   [[noreturn]] static void fail_unreachable(group& g, rank_t q) {
     failure const why{failure::kind::other, q,
-                      "ranks " + std::to_string(g.rank()) + " and " + std::to_string(q) +
-                          " cannot share memory, they are on different hosts or in different containers: use tcp"};
+                      detail::text_of({"ranks ", g.rank(), " and ", q,
+                                       " cannot share memory, they are on different hosts or in different containers: "
+                                       "use tcp"})};
     g.report(why);
     throw connect_error(why.what, q);
   }
 
   [[noreturn]] static void fail_late(group& g, int answered) {
     if (g.failed()) g.verdict().raise();
-    throw connect_error("only " + std::to_string(answered) + " of " + std::to_string(g.size()) +
-                        " ranks came to connect over shared memory before the deadline: let every rank connect");
+    throw connect_error(
+        detail::text_of({"only ", answered, " of ", g.size(),
+                         " ranks came to connect over shared memory before the deadline: let every rank connect"}));
   }
 };
 

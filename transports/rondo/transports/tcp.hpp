@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/detail/announce.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/group.hpp>
 #include <rondo/pollable.hpp>
 #include <rondo/transport.hpp>
@@ -113,9 +114,10 @@ class tcp {
     for (rank_t q = 0; q < ranks.size(); ++q) {
       auto const& w = wirings.emplace_back(detail::tcp_wiring::decode(texts[index(q)], q));
       if (w.streams != wirings.front().streams || w.stripe != wirings.front().stripe)
-        throw connect_error("rank " + std::to_string(q) +
-                                " has other tcp_options (streams, stripe) than rank 0; give " + "every rank the same",
-                            q);
+        throw connect_error(
+            detail::text_of(
+                {"rank ", q, " has other tcp_options (streams, stripe) than rank 0; give every rank the same"}),
+            q);
     }
     return wirings;
   }

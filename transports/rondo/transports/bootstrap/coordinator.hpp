@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/text.hpp>
 #include <rondo/transports/bootstrap/doorkeeper.hpp>
 #include <rondo/transports/bootstrap/hosted_group.hpp>
 #include <rondo/transports/bootstrap/wakeup.hpp>
@@ -210,7 +211,7 @@ class coordinator {
   }
 
   static std::string obituary(member const& m) {
-    return "(" + m.who.text() + ") died: its control connection broke without a goodbye";
+    return text_of({"(", m.who.text(), ") died: its control connection broke without a goodbye"});
   }
 
   void take_in(rank_t r, identity who, frame_stream stream) {
@@ -220,28 +221,29 @@ class coordinator {
 
   doorkeeper::decision decide(settings const& s) {
     auto& world = groups_.at(0);
-    auto const self = "rank " + std::to_string(s.rank) + " (" + s.who.text() + ")";
+    auto const self = text_of({"rank ", s.rank, " (", s.who.text(), ")"});
     auto const& verdict = world.verdict();
-    if (verdict.why != failure::kind::none) return {refusal::final, "the job has failed already: " + verdict.what};
+    if (verdict.why != failure::kind::none)
+      return {refusal::final, text_of({"the job has failed already: ", verdict.what})};
     bool const running = world.complete();
     auto const disagree = [&](std::string what) -> doorkeeper::decision {
       if (!running) world.fail({failure::kind::other, s.rank >= 0 && s.rank < size_ ? s.rank : nobody, what});
       return {refusal::final, std::move(what)};
     };
     if (s.version != RONDO_VERSION)
-      return disagree(self + " was built with rondo " + std::to_string(s.version) + " but rank 0 with " +
-                      std::to_string(RONDO_VERSION) + ": build all ranks with the same version");
+      return disagree(text_of({self, " was built with rondo ", s.version, " but rank 0 with ", RONDO_VERSION,
+                               ": build all ranks with the same version"}));
     if (s.size != size_)
-      return disagree(self + " was started with a world size of " + std::to_string(s.size) + " but rank 0 with " +
-                      std::to_string(size_) + ": set WORLD_SIZE to the same number on all ranks");
+      return disagree(text_of({self, " was started with a world size of ", s.size, " but rank 0 with ", size_,
+                               ": set WORLD_SIZE to the same number on all ranks"}));
     if (s.rank < 0 || s.rank >= size_)
-      return {refusal::final,
-              "rank " + std::to_string(s.rank) + " is not one of 0 to " + std::to_string(size_ - 1) + ": correct RANK"};
+      return {refusal::final, text_of({"rank ", s.rank, " is not one of 0 to ", size_ - 1, ": correct RANK"})};
     auto const& m = at(s.rank);
     if (m.is == state::here)
-      return {refusal::final, "rank " + std::to_string(s.rank) + " is already taken by " + m.who.text() +
-                                  ": is RANK set twice to the same number, or does another job use " + place_ + "?"};
-    if (m.is != state::absent) return {refusal::busy, "an earlier job at " + place_ + " has not ended yet"};
+      return {refusal::final,
+              text_of({"rank ", s.rank, " is already taken by ", m.who.text(),
+                       ": is RANK set twice to the same number, or does another job use ", place_, "?"})};
+    if (m.is != state::absent) return {refusal::busy, text_of({"an earlier job at ", place_, " has not ended yet"})};
     return {};
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/text.hpp>
 #include <rondo/transports/bootstrap/endpoint.hpp>
 #include <rondo/transports/bootstrap/fork_guard.hpp>
 #include <rondo/transports/bootstrap/frame_stream.hpp>
@@ -113,9 +114,8 @@ class doorkeeper {
       s.ours = fresh_nonce();
       if (protocol != protocol_version)
         refuse(s, refusal::protocol,
-               "rank 0 speaks version " + std::to_string(protocol_version) +
-                   " of the start-up protocol and this rank version " + std::to_string(protocol) +
-                   ": build all ranks with the same rondo");
+               text_of({"rank 0 speaks version ", protocol_version, " of the start-up protocol and this rank version ",
+                        protocol, ": build all ranks with the same rondo"}));
       else
         s.stream.push(message::challenge, 0, greeting(s.ours));
       return false;

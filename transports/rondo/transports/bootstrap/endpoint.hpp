@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/detail/file_descriptor.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 
 #include <algorithm>
@@ -52,10 +53,10 @@ inline std::vector<endpoint> resolve(std::string const& host, std::uint16_t port
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
-  auto const wrong = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  auto const wrong = ::getaddrinfo(host.c_str(), text_of({port}).c_str(), &hints, &list);
   if (wrong != 0)
-    throw connect_error("the address \"" + host + "\" of rank 0 cannot be resolved (" + ::gai_strerror(wrong) +
-                        "): set MASTER_ADDR to a host name or an IP address");
+    throw connect_error(text_of({"the address \"", host, "\" of rank 0 cannot be resolved (", ::gai_strerror(wrong),
+                                 "): set MASTER_ADDR to a host name or an IP address"}));
   std::unique_ptr<addrinfo, void (*)(addrinfo*)> const owner(list, [](addrinfo* p) { ::freeaddrinfo(p); });
   std::vector<endpoint> found;
   for (auto const* entry = list; entry; entry = entry->ai_next) {
@@ -63,7 +64,7 @@ inline std::vector<endpoint> resolve(std::string const& host, std::uint16_t port
     if (entry->ai_addrlen > sizeof e.address) continue;
     std::memcpy(&e.address, entry->ai_addr, entry->ai_addrlen);
     e.length = entry->ai_addrlen;
-    e.text = host.find(':') == host.npos ? host + ":" + std::to_string(port) : "[" + host + "]:" + std::to_string(port);
+    e.text = host.find(':') == host.npos ? text_of({host, ":", port}) : text_of({"[", host, "]:", port});
     found.push_back(std::move(e));
   }
   return found;
@@ -80,7 +81,7 @@ inline std::vector<endpoint> any_address(std::uint16_t port) {
   four.sin_family = AF_INET;
   four.sin_port = htons(port);
   found[1].length = sizeof four;
-  for (auto& e : found) e.text = "port " + std::to_string(port);
+  for (auto& e : found) e.text = text_of({"port ", port});
   return found;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/detail/sha256.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 #include <rondo/transports/bootstrap/wire.hpp>
 #include <rondo/version.hpp>
@@ -39,7 +40,7 @@ struct identity {
     (void)::gethostname(name, sizeof name - 1);
     return {static_cast<std::uint32_t>(::getpid()), name};
   }
-  std::string text() const { return "pid " + std::to_string(pid) + " on " + host; }
+  std::string text() const { return text_of({"pid ", pid, " on ", host}); }
 
   void pack(packer& out) const { out.number(pid).text(host); }
   static identity unpack(unpacker& in) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/text.hpp>
 #include <rondo/transports/bootstrap/endpoint.hpp>
 #include <rondo/transports/bootstrap/frame_stream.hpp>
 #include <rondo/transports/bootstrap/wire.hpp>
@@ -20,11 +21,9 @@ namespace rondo::inline v0::detail {
 inline std::string name_ranks(std::vector<rank_t> const& ranks) {
   constexpr std::size_t most = 8;
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < std::min(ranks.size(), most); ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
-  }
-  if (ranks.size() > most) text += " and " + std::to_string(ranks.size() - most) + " more";
+  for (std::size_t i = 0; i < std::min(ranks.size(), most); ++i)
+    text += text_of({i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ", ranks[i]});
+  if (ranks.size() > most) text += text_of({" and ", ranks.size() - most, " more"});
   return text;
 }
 
@@ -80,9 +79,10 @@ class hosted_group {
     auto const late = missing();
     if (late.empty()) return;
     fail({failure::kind::deadline, late.front(),
-          name_ranks(late) + (id_ == 0 && round_ == 1
-                                  ? " did not join in time: were they started, with the same address, port and token?"
-                                  : " did not take part in exchange " + std::to_string(round_) + " in time")});
+          id_ == 0 && round_ == 1
+              ? text_of({name_ranks(late),
+                         " did not join in time: were they started, with the same address, port and token?"})
+              : text_of({name_ranks(late), " did not take part in exchange ", round_, " in time"})});
   }
 
   void report(rank_t reporter, failure why, std::uint64_t entered, steady::time_point now) {
@@ -126,7 +126,7 @@ class hosted_group {
     auto& state = state_of(rank);
     if (state.left || state.lost) return;
     state.lost = true;
-    fail({failure::kind::peer_lost, rank, "rank " + std::to_string(rank) + " " + what});
+    fail({failure::kind::peer_lost, rank, text_of({"rank ", rank, " ", what})});
   }
 
   void fail(failure why) {
@@ -185,8 +185,8 @@ class hosted_group {
     if (decided() || late.size() == members_.size()) return;
     for (rank_t const r : late)
       if (state_of(r).left)
-        return fail({failure::kind::peer_lost, r,
-                     departure(r) + " while others waited for it in exchange " + std::to_string(round_)});
+        return fail(
+            {failure::kind::peer_lost, r, text_of({departure(r), " while others waited for it in exchange ", round_})});
     if (!late.empty()) return;
 
     std::string all;
@@ -204,7 +204,7 @@ class hosted_group {
   }
 
   std::string departure(rank_t r) {
-    return "rank " + std::to_string(r) + " has left the group after call " + std::to_string(state_of(r).finished);
+    return text_of({"rank ", r, " has left the group after call ", state_of(r).finished});
   }
 
   /// Issues the verdict of the running inquiry as soon as nothing more can be learnt.
@@ -213,7 +213,7 @@ class hosted_group {
     auto& why = inquiry_->why;
     for (rank_t r = 0; r < size(); ++r)
       if (state_of(r).left && (r == why.rank || state_of(r).finished < inquiry_->entered))
-        return fail({failure::kind::peer_lost, r, departure(r) + " while others waited for it: " + why.what});
+        return fail({failure::kind::peer_lost, r, text_of({departure(r), " while others waited for it: ", why.what})});
     bool const over = now >= inquiry_->until;
     if (why.why == failure::kind::peer_lost) {
       if (over) fail(std::move(why));
@@ -231,12 +231,11 @@ class hosted_group {
     if (silent != nobody && !over) return;
     if (silent != nobody)
       return fail({failure::kind::deadline, silent,
-                   why.what + ": rank " + std::to_string(silent) + " does not answer: it is stopped or cut off"});
+                   text_of({why.what, ": rank ", silent, " does not answer: it is stopped or cut off"})});
     if (behind != nobody)
       return fail({failure::kind::deadline, behind,
-                   why.what + ": rank " + std::to_string(behind) + " has not entered call " +
-                       std::to_string(inquiry_->entered) + " (its last finished call is " +
-                       std::to_string(state_of(behind).progress.finished) + ")"});
+                   text_of({why.what, ": rank ", behind, " has not entered call ", inquiry_->entered,
+                            " (its last finished call is ", state_of(behind).progress.finished, ")"})});
     fail(std::move(why));
   }
 

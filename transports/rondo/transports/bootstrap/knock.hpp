@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/text.hpp>
 #include <rondo/transports/bootstrap/endpoint.hpp>
 #include <rondo/transports/bootstrap/frame_stream.hpp>
 #include <rondo/transports/bootstrap/handshake.hpp>
@@ -30,7 +31,7 @@ inline bool by_name(environment const& env) { return env.address.empty() || env.
 /// One socket for each user and job of this host.
 inline endpoint rendezvous(environment const& env) {
   auto const hash = sha256{}.update(env.job).finish();
-  std::string name = "rondo/" + std::to_string(::geteuid()) + "/";
+  std::string name = text_of({"rondo/", ::geteuid(), "/"});
   for (std::size_t i = 0; i < 16; ++i) {
     name += "0123456789abcdef"[hash[i] >> 4];
     name += "0123456789abcdef"[hash[i] & 15];
@@ -40,8 +41,8 @@ inline endpoint rendezvous(environment const& env) {
 
 inline std::string place_of(environment const& env) {
   if (by_name(env)) return rendezvous(env).text;
-  return env.address + " port " + std::to_string(env.port) +
-         (env.ports > 1 ? " to " + std::to_string(env.port + env.ports - 1) : "");
+  auto const first = text_of({env.address, " port ", env.port});
+  return env.ports == 1 ? first : text_of({first, " to ", env.port + env.ports - 1});
 }
 
 /// All places where rank 0 may be found.
@@ -81,8 +82,8 @@ inline file_descriptor open_door(environment const& env, steady::time_point dead
     socklen_t size = sizeof listening;
     file_descriptor fd(::fcntl(env.listen_fd, F_DUPFD_CLOEXEC, 3));
     if (!fd || ::getsockopt(fd.get(), SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || !listening)
-      throw invalid_argument("descriptor " + std::to_string(env.listen_fd) +
-                             " is not a listening socket: correct RONDO_LISTEN_FD, or unset it");
+      throw invalid_argument(
+          text_of({"descriptor ", env.listen_fd, " is not a listening socket: correct RONDO_LISTEN_FD, or unset it"}));
     (void)::fcntl(env.listen_fd, F_SETFD, FD_CLOEXEC);
     (void)::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
     return fd;
@@ -95,8 +96,8 @@ inline file_descriptor open_door(environment const& env, steady::time_point dead
       if (wrong != EADDRINUSE) wrong = errno;
     }
     if (wrong != EADDRINUSE || steady::now() >= give_up)
-      throw connect_error("rank 0 cannot listen at " + place_of(env) + " (" + error_text(wrong) +
-                              "): choose a free port with MASTER_PORT, or end the job that holds it",
+      throw connect_error(text_of({"rank 0 cannot listen at ", place_of(env), " (", error_text(wrong),
+                                   "): choose a free port with MASTER_PORT, or end the job that holds it"}),
                           0);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -192,13 +193,14 @@ inline std::pair<frame_stream, identity> knock(environment const& env, steady::t
                             (result.code == refusal::token && (env.ports > 1 || steady::now() < patient_until));
       if (!may_pass)
         throw connect_error(
-            "rank " + std::to_string(env.rank) + " was refused at " + where + ": " + last +
-                (result.code == refusal::token ? ": does another job use this port, or does RONDO_TOKEN differ?" : ""),
+            text_of(
+                {"rank ", env.rank, " was refused at ", where, ": ", last,
+                 result.code == refusal::token ? ": does another job use this port, or does RONDO_TOKEN differ?" : ""}),
             env.rank);
     }
     if (steady::now() >= deadline)
-      throw connect_error("rank " + std::to_string(env.rank) + " did not reach rank 0 at " + where + " in time (" +
-                              last + "): was rank 0 started, with the same address and port?",
+      throw connect_error(text_of({"rank ", env.rank, " did not reach rank 0 at ", where, " in time (", last,
+                                   "): was rank 0 started, with the same address and port?"}),
                           0);
     std::this_thread::sleep_for(std::min<steady::duration>(pause, deadline - steady::now()));
     pause = std::min(pause * 3 / 2, std::chrono::milliseconds(250 + env.rank % 64));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/text.hpp>
 #include <rondo/group.hpp>
 #include <rondo/transports/bootstrap/control_link.hpp>
 #include <rondo/transports/bootstrap/hub_keeper.hpp>
@@ -72,8 +73,8 @@ class socket_group final : public group, private detail::link_listener {
   std::vector<std::string> exchange(std::string_view mine, clock::time_point deadline) override {
     using detail::message;
     if (mine.size() > detail::frame_stream::member_limit)
-      throw invalid_argument("exchange carries blobs of at most 1 MiB, this one has " + std::to_string(mine.size()) +
-                             " bytes: send it through a transport");
+      throw invalid_argument(detail::text_of({"exchange carries blobs of at most 1 MiB, this one has ", mine.size(),
+                                              " bytes: send it through a transport"}));
     auto lock = link().lock();
     auto const settled = [this] { return gathered_ || failed() || link().hub_gone(); };
     gathered_ = false;
@@ -87,8 +88,8 @@ class socket_group final : public group, private detail::link_listener {
     }
     if (gathered_) return unpack_pieces();
     if (!failed())
-      throw peer_lost("rank 0 of the job has left, so exchange " + std::to_string(round_) +
-                          " cannot be done: let the process of rank 0 end last",
+      throw peer_lost(detail::text_of({"rank 0 of the job has left, so exchange ", round_,
+                                       " cannot be done: let the process of rank 0 end last"}),
                       find(0));
     auto const why = verdict();
     if (late) throw connect_error(why.what, why.rank);
@@ -150,7 +151,9 @@ class socket_group final : public group, private detail::link_listener {
   }
 
   failure silence(failure::kind why) const {
-    return {why, find(0), "rank 0 of the job (" + link().hub().text() + ") does not answer: it is stopped or cut off"};
+    return {
+        why, find(0),
+        detail::text_of({"rank 0 of the job (", link().hub().text(), ") does not answer: it is stopped or cut off"})};
   }
 
   void on_frame(detail::frame const& f) override {
@@ -182,8 +185,8 @@ class socket_group final : public group, private detail::link_listener {
     auto const first = find(0);
     if (!cleanly && first != nobody && !departed(first))
       fail({failure::kind::peer_lost, first,
-            "rank " + std::to_string(first) + " (" + link().hub().text() +
-                ") died: its control connection broke without a goodbye"});
+            detail::text_of({"rank ", first, " (", link().hub().text(),
+                             ") died: its control connection broke without a goodbye"})});
   }
 
   std::vector<std::string> unpack_pieces() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/text.hpp>
 #include <rondo/group.hpp>
 #include <rondo/transports/tcp/socket.hpp>
 #include <rondo/transports/tcp/wiring.hpp>
@@ -99,11 +100,11 @@ class tcp_call {
   std::string tried() const {
     std::string text;
     for (std::size_t i = 0; i < route_.size(); ++i)
-      text += (i == 0 ? "" : ", ") + route_[i].to_string() + " (" +
-              (errors_[i] == 0        ? "not tried"
-               : errors_[i] == EPROTO ? "something else answers"
-                                      : std::strerror(errors_[i])) +
-              ")";
+      text += text_of({i == 0 ? "" : ", ", route_[i].to_string(), " (",
+                       errors_[i] == 0        ? "not tried"
+                       : errors_[i] == EPROTO ? "something else answers"
+                                              : std::strerror(errors_[i]),
+                       ")"});
     return text;
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/text.hpp>
 #include <rondo/group.hpp>
 #include <rondo/transports/tcp/handshake.hpp>
 
@@ -34,14 +35,15 @@ class tcp_mesh {
       auto socket = tcp_socket::open(a.address.family());
       socket.tune(options_);
       if (!socket.bind(a.address, 0) || !socket.listen()) {
-        refused += (refused.empty() ? "" : ", ") + a.address.to_string() + " (" + std::strerror(errno) + ")";
+        refused += text_of({refused.empty() ? "" : ", ", a.address.to_string(), " (", std::strerror(errno), ")"});
         continue;
       }
       mine.endpoints.push_back({a.address, a.prefix, socket.local_port()});
       listeners_.push_back(std::move(socket));
     }
     if (listeners_.empty())
-      throw connect_error("cannot listen on " + refused + "; choose an address of this machine", ranks_.rank());
+      throw connect_error(text_of({"cannot listen on ", refused, "; choose an address of this machine"}),
+                          ranks_.rank());
     return mine;
   }
 
@@ -85,7 +87,8 @@ class tcp_mesh {
                                                          ? interface_filter::from_environment()
                                                          : interface_filter(options_.interfaces));
     auto const address = ip_address::parse(options_.bind);
-    if (!address) throw invalid_argument("\"" + options_.bind + "\" is no numeric IPv4 or IPv6 address to bind to");
+    if (!address)
+      throw invalid_argument(text_of({"\"", options_.bind, "\" is no numeric IPv4 or IPv6 address to bind to"}));
     return {{"", *address, 0}};
   }
 
@@ -93,8 +96,8 @@ class tcp_mesh {
     auto const needed = static_cast<::rlim_t>(ranks_.size() - 1) * static_cast<::rlim_t>(options_.streams);
     ::rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && needed >= limit.rlim_cur)
-      throw connect_error("TCP needs " + std::to_string(needed) + " file descriptors for each rank, but the limit is " +
-                          std::to_string(limit.rlim_cur) + "; raise it (ulimit -n) or use fewer streams");
+      throw connect_error(text_of({"TCP needs ", needed, " file descriptors for each rank, but the limit is ",
+                                   limit.rlim_cur, "; raise it (ulimit -n) or use fewer streams"}));
   }
 
   std::string step(std::vector<tcp_wiring> const& wirings, clock::time_point now) {
@@ -142,21 +145,20 @@ class tcp_mesh {
   }
 
   std::string too_many_files() const {
-    return "rank " + std::to_string(ranks_.rank()) +
-           " is out of file descriptors; raise the limit (ulimit -n) or use fewer streams";
+    return text_of(
+        {"rank ", ranks_.rank(), " is out of file descriptors; raise the limit (ulimit -n) or use fewer streams"});
   }
 
   /// A dialer knows what went wrong and with which address; a listener only that nobody came.
   std::string complaint() const {
-    auto const me = "rank " + std::to_string(ranks_.rank());
     if (!calls_.empty())
-      return me + " cannot reach rank " + std::to_string(calls_.front().peer()) + " by TCP: tried " +
-             calls_.front().tried() + "; open the firewall, or choose the interface with RONDO_SOCKET_IFNAME";
+      return text_of({"rank ", ranks_.rank(), " cannot reach rank ", calls_.front().peer(), " by TCP: tried ",
+                      calls_.front().tried(), "; open the firewall, or choose the interface with RONDO_SOCKET_IFNAME"});
     rank_t absent = ranks_.rank() + 1;
     while (
         std::all_of(lanes_[index(absent)].begin(), lanes_[index(absent)].end(), [](auto const& s) { return bool(s); }))
       ++absent;
-    return me + " was not reached by rank " + std::to_string(absent) + "; open the firewall between them";
+    return text_of({"rank ", ranks_.rank(), " was not reached by rank ", absent, "; open the firewall between them"});
   }
 
   group const& ranks_;

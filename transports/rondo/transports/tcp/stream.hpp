@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/detail/stripe_cursor.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 #include <rondo/transports/tcp/socket.hpp>
 
@@ -128,9 +129,9 @@ class tcp_stream {
   }
 
   [[noreturn]] void lost(int code) const {
-    throw peer_lost("rank " + std::to_string(peer_) + " has left or died: its TCP connection " +
-                        (code == 0 ? "was closed" : std::string("failed (") + std::strerror(code) + ")") +
-                        "; see the output of that rank",
+    throw peer_lost(text_of({"rank ", peer_, " has left or died: its TCP connection ",
+                             code == 0 ? "was closed" : text_of({"failed (", std::strerror(code), ")"}),
+                             "; see the output of that rank"}),
                     peer_);
   }
 

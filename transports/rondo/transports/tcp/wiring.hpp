@@ -1,5 +1,7 @@
 #pragma once
 
+#include <rondo/detail/insertion_sort.hpp>
+#include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 #include <rondo/transports/interfaces.hpp>
 #include <rondo/transports/tcp/options.hpp>
@@ -32,7 +34,7 @@ struct tcp_endpoint {
 
   std::string to_string() const {
     auto const text = address.to_string();
-    return (address.family() == AF_INET6 ? "[" + text + "]" : text) + ":" + std::to_string(port);
+    return address.family() == AF_INET6 ? text_of({"[", text, "]:", port}) : text_of({text, ":", port});
   }
 };
 
@@ -56,7 +58,7 @@ struct tcp_wiring {
       if (n > 0)
         got += static_cast<std::size_t>(n);
       else if (errno != EINTR)
-        throw connect_error("the system gives no random numbers (" + std::string(std::strerror(errno)) + ")");
+        throw connect_error(text_of({"the system gives no random numbers (", std::strerror(errno), ")"}));
     }
     return secret;
   }
@@ -69,15 +71,14 @@ struct tcp_wiring {
                                                                std::fclose);
     if (!file || std::fscanf(file.get(), "%63s", boot) != 1 || ::stat("/proc/self/ns/net", &name_space) != 0)
       return "-";
-    return std::string(boot) + "/" + std::to_string(name_space.st_ino);
+    return text_of({boot, "/", name_space.st_ino});
   }
 
   std::string encode() const {
-    std::string text = std::to_string(streams) + ' ' + std::to_string(stripe) + ' ' + machine + ' ';
+    std::string text = text_of({streams, " ", stripe, " ", machine, " "});
     for (auto const b : secret)
       for (int const shift : {4, 0}) text += "0123456789abcdef"[std::to_integer<unsigned>(b >> shift) & 15U];
-    for (auto const& e : endpoints)
-      text += '\n' + e.address.to_string() + ' ' + std::to_string(e.prefix) + ' ' + std::to_string(e.port);
+    for (auto const& e : endpoints) text += text_of({"\n", e.address.to_string(), " ", e.prefix, " ", e.port});
     return text;
   }
 
@@ -110,9 +111,8 @@ struct tcp_wiring {
       if (good) w.endpoints.push_back({*address, prefix, port});
     }
     if (good && secret.size() == 2 * w.secret.size() && !w.endpoints.empty()) return w;
-    throw connect_error("rank " + std::to_string(from) +
-                            " sent TCP addresses that cannot be read; run the same version everywhere",
-                        from);
+    throw connect_error(
+        text_of({"rank ", from, " sent TCP addresses that cannot be read; run the same version everywhere"}), from);
   }
 
   /// Where to dial `peer`, best first: loopback on the same machine, then shared subnets, then what a router may reach,
@@ -127,7 +127,7 @@ struct tcp_wiring {
       return std::any_of(endpoints.begin(), endpoints.end(), near) ? 1 : 2;
     };
     auto route = peer.endpoints;
-    std::stable_sort(route.begin(), route.end(), [&](auto const& a, auto const& b) { return cost(a) < cost(b); });
+    insertion_sort(route, [&](auto const& a, auto const& b) { return cost(a) < cost(b); });
     return route;
   }
 };
