@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 #include <rondo/group.hpp>
 #include <rondo/types.hpp>
@@ -19,11 +20,11 @@ std::vector<std::string> announce(group& ranks, std::string_view do_what, F&& mi
   std::string text;
   try {
     text = mine();
-  } catch (error const& e) { text = '!' + std::string(e.sentence()); }
+  } catch (error const& e) { text = text_of({"!", e.sentence()}); }
   auto texts = ranks.exchange(text, deadline);
   for (rank_t q = 0; auto const& said : texts) {
     if (said.starts_with('!'))
-      throw connect_error("rank " + std::to_string(q) + " cannot " + std::string(do_what) + ": " + said.substr(1), q);
+      throw connect_error(text_of({"rank ", q, " cannot ", do_what, ": ", said.c_str() + 1}), q);
     ++q;
   }
   return texts;
