@@ -46,7 +46,7 @@ class policy {
   static constexpr std::size_t any_size = std::numeric_limits<std::size_t>::max();
 
   /// Lines in any order; of two for the same case the first one counts. The name is for messages.
-  explicit policy(std::vector<line> lines, std::string name = "a policy without a name")
+  [[gnu::cold]] explicit policy(std::vector<line> lines, std::string name = "a policy without a name")
       : lines_(std::move(lines)), name_(std::move(name)) {
     detail::insertion_sort(lines_, before);  // they have been written in order
   }
@@ -93,7 +93,8 @@ namespace detail {
 /// The words of one line of a policy, with sentences for what is wrong with them.
 class policy_words {
  public:
-  policy_words(std::string_view text, std::string const& name, std::size_t number) : name_(name), number_(number) {
+  [[gnu::cold]] policy_words(std::string_view text, std::string const& name, std::size_t number)
+      : name_(name), number_(number) {
     text = text.substr(0, text.find('#'));
     constexpr std::string_view blank = " \t\r";
     for (auto at = text.find_first_not_of(blank); at < text.size(); at = text.find_first_not_of(blank, at)) {
@@ -105,7 +106,7 @@ class policy_words {
 
   bool empty() const noexcept { return words_.empty(); }
 
-  policy::line line() const {
+  [[gnu::cold]] policy::line line() const {
     if (words_.size() != 9)
       complain({"has ", words_.size(),
                 " words instead of 9 (collective transport ranks bytes up_to algorithm us runner_up us)"});
@@ -125,7 +126,7 @@ class policy_words {
   }
 
  private:
-  [[noreturn]] void complain(std::initializer_list<text_piece> what) const {
+  [[noreturn, gnu::cold]] void complain(std::initializer_list<text_piece> what) const {
     throw invalid_argument(text_of({"line ", number_, " of ", name_, " ", text_of(what),
                                     ": correct it, or write the file anew with 'rondo tune'"}));
   }
@@ -175,8 +176,8 @@ class policy_words {
   return parse(*text, path);
 }
 
-inline std::span<policy::line const> policy::lines_for(collective what, std::string_view transport,
-                                                       int ranks) const noexcept {
+[[gnu::cold]] inline std::span<policy::line const> policy::lines_for(collective what, std::string_view transport,
+                                                                     int ranks) const noexcept {
   int nearest = 0;
   for (line const& l : lines_)
     if (l.collective == what && l.transport == transport && l.ranks <= ranks && 2 * l.ranks > ranks)
@@ -188,7 +189,7 @@ inline std::span<policy::line const> policy::lines_for(collective what, std::str
   return {first, std::find_if_not(first, lines_.end(), same)};
 }
 
-inline std::uint64_t policy::digest() const noexcept {
+[[gnu::cold]] inline std::uint64_t policy::digest() const noexcept {
   if (lines_.empty()) return 0;
   std::uint64_t hash = 14695981039346656037U;  // FNV-1a
   auto const add = [&](std::uint64_t value) { hash = (hash ^ value) * 1099511628211U; };
@@ -202,7 +203,7 @@ inline std::uint64_t policy::digest() const noexcept {
   return hash;
 }
 
-inline std::string to_string(policy::line const& l) {
+[[gnu::cold]] inline std::string to_string(policy::line const& l) {
   auto const us = [](double value) {
     auto const tenths = static_cast<long long>(value * 10 + 0.5);
     return detail::text_of({tenths / 10, ".", tenths % 10});

@@ -65,7 +65,7 @@ struct inbox {
   std::shared_ptr<file_descriptor const> memory, waker;
 };
 
-inline inbox make_inbox(inbox_layout const& layout) {
+[[gnu::cold]] inline inbox make_inbox(inbox_layout const& layout) {
   // As much as the machine has, but all ranks together no more than a process can address.
   std::size_t const memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * page_bytes;
   std::size_t const addresses = (std::size_t{1} << 45) / static_cast<std::size_t>(layout.ranks);
@@ -80,27 +80,26 @@ inline inbox make_inbox(inbox_layout const& layout) {
 class ring_streams {
  public:
   /// `inboxes` were made by make_inbox() with the same layout, by rank.
-  ring_streams(rank_t rank, inbox_layout layout, std::vector<inbox> const& inboxes)
+  [[gnu::cold]] ring_streams(rank_t rank, inbox_layout layout, std::vector<inbox> const& inboxes)
       : rank_(rank), layout_(layout),
-        registered_(std::make_shared<registered_memory>(rank, memory_of(inboxes), layout.bytes())) {
+        registered_(std::make_shared<registered_memory>(rank, memory_of(inboxes), layout.bytes())),
+        peers_(inboxes.size()) {
     static_assert(sizeof(bell) <= line_pair);
     bell::prepare();
     auto const file = [&](rank_t q) { return by_rank(inboxes, q).memory->get(); };
-    for (inbox const& i : inboxes) wakers_.push_back(i.waker);
     for (rank_t q = 0; q < layout.ranks; ++q) {
-      heads_.push_back(map_shared(file(q), 0, layout.head_bytes()));
-      boards_.push_back(map_shared(file(q), layout.board_at(), layout.board));
+      auto& p = by_rank(peers_, q);
+      p.waker = by_rank(inboxes, q).waker;
+      p.head = map_shared(file(q), 0, layout.head_bytes());
+      p.board = map_shared(file(q), layout.board_at(), layout.board);
     }
     for (rank_t q = 0; q < layout.ranks; ++q) {
-      if (q == rank) {
-        writers_.emplace_back();
-        readers_.emplace_back();
-        continue;
-      }
-      auto& theirs = rings_.emplace_back(map_mirrored(file(q), layout.data_at(q, rank), layout.capacity));
-      writers_.emplace_back(peer_in(q, rank).ring, theirs.data(), layout.capacity);
-      auto& mine = rings_.emplace_back(map_mirrored(file(rank), layout.data_at(rank, q), layout.capacity));
-      readers_.emplace_back(peer_in(rank, q).ring, mine.data(), layout.capacity);
+      if (q == rank) continue;
+      auto& p = by_rank(peers_, q);
+      p.theirs = map_mirrored(file(q), layout.data_at(q, rank), layout.capacity);
+      p.mine = map_mirrored(file(rank), layout.data_at(rank, q), layout.capacity);
+      p.writer = ring_writer(peer_in(q, rank).ring, p.theirs.data(), layout.capacity);
+      p.reader = ring_reader(peer_in(rank, q).ring, p.mine.data(), layout.capacity);
     }
   }
 
@@ -108,32 +107,32 @@ class ring_streams {
   int size() const noexcept { return layout_.ranks; }
 
   std::size_t write(rank_t peer, std::span<std::byte const> bytes, bool more) noexcept {
-    std::size_t const n = by_rank(writers_, peer).write(bytes, more);
+    std::size_t const n = by_rank(peers_, peer).writer.write(bytes, more);
     if (n != 0 && !more) notify(peer);
     return n;
   }
 
   std::span<std::byte const> readable(rank_t peer, std::size_t need) noexcept {
-    return by_rank(readers_, peer).readable(need);
+    return by_rank(peers_, peer).reader.readable(need);
   }
 
   void consume(rank_t peer, std::size_t n) noexcept {
-    by_rank(readers_, peer).consume(n);
+    by_rank(peers_, peer).reader.consume(n);
     notify(peer);
   }
 
   std::size_t read(rank_t peer, std::span<std::byte> into) noexcept {
-    std::size_t const n = by_rank(readers_, peer).read(into);
+    std::size_t const n = by_rank(peers_, peer).reader.read(into);
     if (n != 0) notify(peer);
     return n;
   }
 
   std::span<std::byte> board(rank_t owner) const noexcept {
-    auto const& memory = by_rank(boards_, owner);
+    auto const& memory = by_rank(peers_, owner).board;
     return {memory.data(), memory.size()};
   }
   mailbox& mail(rank_t owner, rank_t writer) const noexcept { return peer_in(owner, writer).mail; }
-  void notify(rank_t peer) noexcept { bell_of(peer).ring(*by_rank(wakers_, peer)); }
+  void notify(rank_t peer) noexcept { bell_of(peer).ring(*by_rank(peers_, peer).waker); }
   std::shared_ptr<registered_memory> registered() const noexcept { return registered_; }
 
   void wait(std::chrono::nanoseconds patience) noexcept {
@@ -141,15 +140,24 @@ class ring_streams {
   }
 
   std::chrono::nanoseconds watch(std::vector<pollfd>& polled) {
-    polled.push_back({by_rank(wakers_, rank_)->get(), POLLIN, 0});
+    polled.push_back({by_rank(peers_, rank_).waker->get(), POLLIN, 0});
     return bell_of(rank_).lie_down([this] { return stirred(); });
   }
   void watched(std::span<pollfd const> answers) noexcept {
     bell_of(rank_).get_up();
-    if (eventfd_t rings = 0; answers.front().revents != 0) ::eventfd_read(by_rank(wakers_, rank_)->get(), &rings);
+    if (eventfd_t rings = 0; answers.front().revents != 0) ::eventfd_read(by_rank(peers_, rank_).waker->get(), &rings);
   }
 
  private:
+  /// A rank, itself included, as this one sees it.
+  struct peer {
+    std::shared_ptr<file_descriptor const> waker;
+    mapping head, board;   // of its inbox
+    mapping theirs, mine;  // the rings to it, in its inbox, and from it, in this rank's
+    ring_writer writer;
+    ring_reader reader;
+  };
+
   static std::vector<std::shared_ptr<file_descriptor const>> memory_of(std::vector<inbox> const& inboxes) {
     std::vector<std::shared_ptr<file_descriptor const>> files;
     for (inbox const& i : inboxes) files.push_back(i.memory);
@@ -158,11 +166,11 @@ class ring_streams {
 
   /// A rank constructs nothing: zero bytes are an empty ring, an empty mailbox and a silent bell, whoever comes first.
   correspondence& peer_in(rank_t owner, rank_t peer) const noexcept {
-    std::byte* const place = by_rank(heads_, owner).data() + layout_.counters_at(peer);
+    std::byte* const place = by_rank(peers_, owner).head.data() + layout_.counters_at(peer);
     return *std::launder(reinterpret_cast<correspondence*>(place));
   }
   bell& bell_of(rank_t owner) const noexcept {
-    return *std::launder(reinterpret_cast<bell*>(by_rank(heads_, owner).data()));
+    return *std::launder(reinterpret_cast<bell*>(by_rank(peers_, owner).head.data()));
   }
 
   /// Has anything happened since the last look?
@@ -185,10 +193,7 @@ class ring_streams {
   rank_t rank_;
   inbox_layout layout_;
   std::shared_ptr<registered_memory> registered_;
-  std::vector<std::shared_ptr<file_descriptor const>> wakers_;
-  std::vector<mapping> heads_, boards_, rings_;
-  std::vector<ring_writer> writers_;
-  std::vector<ring_reader> readers_;
+  std::vector<peer> peers_;
   std::uint64_t seen_ = 0;
 };
 

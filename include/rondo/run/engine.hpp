@@ -35,14 +35,14 @@ class engine {
   using clock = group::clock;
 
   /// `shared`: the transport's memory is shared by all ranks.
-  engine(std::shared_ptr<group> g, X transport, bool crowded, bool shared)
+  [[gnu::cold]] engine(std::shared_ptr<group> g, X transport, bool crowded, bool shared)
       : group_(std::move(g)), transport_(std::move(transport)), memory_(group_->size()), crowded_(crowded) {
     if constexpr (addressable<X>)
       if (shared) memory_.shared = boards(transport_);
   }
 
   /// Waits for the calls in flight, whose deadlines bound the wait.
-  ~engine() {
+  [[gnu::cold]] ~engine() {
     {
       std::scoped_lock const lock(mutex_);
       leaving_ = true;
@@ -174,30 +174,34 @@ class engine {
   bool step(flight_base& flight) {
     try {
       return flight.poll();
-    } catch (peer_lost const& lost) {
-      auto const until = clock::now() + verdict_grace;
-      while (!group_->failed() && clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      rank_t const gone = deserter(flight.work().mark.sequence, lost.rank());
-      if (gone != nobody) give_up({failure::kind::peer_lost, gone, has_left(gone, flight)});
-      give_up({failure::kind::peer_lost, lost.rank(),
-               detail::text_of({"rank ", lost.rank(), " was lost in ", describe(flight.work().mark)})});
-    }
+    } catch (peer_lost const& lost) { give_up(lost, flight); }
+  }
+
+  [[noreturn, gnu::cold]] void give_up(peer_lost const& lost, flight_base& flight) {
+    auto const until = clock::now() + verdict_grace;
+    while (!group_->failed() && clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    rank_t const gone = deserter(flight.work().mark.sequence, lost.rank());
+    if (gone != nobody) give_up({failure::kind::peer_lost, gone, has_left(gone, flight)});
+    give_up({failure::kind::peer_lost, lost.rank(),
+             detail::text_of({"rank ", lost.rank(), " was lost in ", describe(flight.work().mark)})});
   }
 
   void check_failure(flight_base const& flight) {
     if (group_->failed()) group_->verdict().raise();
-    auto const& wrong = flight.mismatch();
-    if (!wrong) return;
-    auto const [low, high] = std::minmax({group_->rank(), wrong->peer});
+    if (auto const& wrong = flight.mismatch()) give_up(*wrong);
+  }
+
+  [[noreturn, gnu::cold]] void give_up(disagreement const& wrong) {
+    auto const [low, high] = std::minmax({group_->rank(), wrong.peer});
     bool const first = group_->rank() == low;
-    give_up({failure::kind::mismatch, wrong->peer,
-             detail::text_of({"rank ", low, " called ", describe(first ? wrong->mine : wrong->theirs), ", but rank ",
-                              high, " called ", describe(first ? wrong->theirs : wrong->mine),
+    give_up({failure::kind::mismatch, wrong.peer,
+             detail::text_of({"rank ", low, " called ", describe(first ? wrong.mine : wrong.theirs), ", but rank ",
+                              high, " called ", describe(first ? wrong.theirs : wrong.mine),
                               ": make every rank call the same collectives in the same order with the same "
                               "arguments"})});
   }
 
-  void check_patience(flight_base& flight) {
+  [[gnu::cold]] void check_patience(flight_base& flight) {
     rank_t const q = flight.waiting_for();
     if (flight.moving) {  // else the streams still carry an older call
       if (rank_t const gone = deserter(flight.work().mark.sequence, q);
@@ -219,11 +223,11 @@ class engine {
     return nobody;
   }
 
-  static std::string has_left(rank_t gone, flight_base& flight) {
+  [[gnu::cold]] static std::string has_left(rank_t gone, flight_base& flight) {
     return detail::text_of({"rank ", gone, " has left, and ", describe(flight.work().mark), " still needs it"});
   }
 
-  [[noreturn]] void give_up(failure why) {
+  [[noreturn, gnu::cold]] void give_up(failure why) {
     group_->report(why);
     (group_->failed() ? group_->verdict() : why).raise();
   }

@@ -52,7 +52,7 @@ struct whereabouts {
 static_assert(std::is_trivially_copyable_v<whereabouts>);
 
 /// Must ranks take turns on the cores of this one?
-inline bool crowded(whereabouts const& me, std::vector<whereabouts> const& all) {
+[[gnu::cold]] inline bool crowded(whereabouts const& me, std::vector<whereabouts> const& all) {
   cpu_set_t cores = me.cores;
   int ranks = 0;
   for (whereabouts const& other : all) {
@@ -66,7 +66,7 @@ inline bool crowded(whereabouts const& me, std::vector<whereabouts> const& all) 
 }
 
 /// Ranks that choose by different measurements would call past each other sooner or later.
-inline void check_policies(std::vector<whereabouts> const& all) {
+[[gnu::cold]] inline void check_policies(std::vector<whereabouts> const& all) {
   for (std::size_t q = 1; q < all.size(); ++q)
     if (all[q].policy != all[0].policy)
       throw connect_error(
@@ -88,7 +88,7 @@ rank_t host_leader(X const& x) noexcept {
 
 /// `me` is complete for this rank. Every rank of the group must call; blocks until all have. Throws connect_error, on
 /// all ranks, if the policies differ.
-inline surroundings survey(group& g, whereabouts const& me, group::clock::time_point deadline) {
+[[gnu::cold]] inline surroundings survey(group& g, whereabouts const& me, group::clock::time_point deadline) {
   surroundings found{{g.size(), {}}};
   if (g.size() == 1) {
     found.shape.hosts = {1};
@@ -102,20 +102,20 @@ inline surroundings survey(group& g, whereabouts const& me, group::clock::time_p
   found.boards = std::all_of(all.begin(), all.end(), [](whereabouts const& w) { return w.board; });
   found.crowded = crowded(me, all);
   found.turns = crowded(all.front(), all);
-  std::vector<whereabouts> seen;  // one of each host
   bool neighbours = true;
-  for (auto const& rank : all) {
-    auto const same = [&](whereabouts const& other) { return rank.shares_host(other); };
-    if (!seen.empty() && same(seen.back())) {
+  for (std::size_t q = 0; q < all.size(); ++q) {
+    if (q > 0 && all[q].shares_host(all[q - 1])) {
       ++found.shape.hosts.back();
-    } else if (std::none_of(seen.begin(), seen.end(), same)) {
-      seen.push_back(rank);
-      found.shape.hosts.push_back(1);
-    } else {
-      neighbours = false;
+      continue;
     }
+    std::size_t first = 0;
+    while (!all[q].shares_host(all[first])) ++first;
+    if (first == q)
+      found.shape.hosts.push_back(1);
+    else
+      neighbours = false;
   }
-  found.hosts = static_cast<int>(seen.size());
+  found.hosts = static_cast<int>(found.shape.hosts.size());
   if (!neighbours) found.shape.hosts = {g.size()};  // groups of ranks would cut across hosts
   return found;
 }

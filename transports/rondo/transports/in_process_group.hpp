@@ -23,7 +23,7 @@ namespace rondo::inline v0 {
 class in_process_group final : public group {
  public:
   /// Groups for ranks 0 … size - 1, one for each thread.
-  static std::vector<std::shared_ptr<group>> make(int size) {
+  [[gnu::cold]] static std::vector<std::shared_ptr<group>> make(int size) {
     auto const common = std::make_shared<hub>(size);
     std::vector<std::shared_ptr<group>> all;
     for (rank_t r = 0; r < size; ++r) all.push_back(std::shared_ptr<group>(new in_process_group(common, r)));
@@ -36,7 +36,7 @@ class in_process_group final : public group {
     hub_->changed.notify_all();
   }
 
-  std::vector<std::string> exchange(std::string_view mine, clock::time_point deadline) override {
+  [[gnu::cold]] std::vector<std::string> exchange(std::string_view mine, clock::time_point deadline) override {
     std::unique_lock lock(hub_->mutex);
     std::uint64_t const number = rounds_++;
     auto& rounds = hub_->rounds;
@@ -58,7 +58,7 @@ class in_process_group final : public group {
     return blobs;
   }
 
-  std::shared_ptr<group> split(int color, int key, clock::time_point deadline) override {
+  [[gnu::cold]] std::shared_ptr<group> split(int color, int key, clock::time_point deadline) override {
     struct {
       int color, key;
     } const mine{color, key};
@@ -84,7 +84,7 @@ class in_process_group final : public group {
     return std::shared_ptr<group>(new in_process_group(common, place));
   }
 
-  void report(failure why) noexcept override {
+  [[gnu::cold]] void report(failure why) noexcept override {
     std::scoped_lock const lock(hub_->mutex);
     if (hub_->verdict.why == failure::kind::none) {
       if (why.why == failure::kind::deadline) diagnose(why);
@@ -136,14 +136,15 @@ class in_process_group final : public group {
     failure verdict;
   };
 
-  in_process_group(std::shared_ptr<hub> common, rank_t rank) : group(rank, common->size), hub_(std::move(common)) {
+  [[gnu::cold]] in_process_group(std::shared_ptr<hub> common, rank_t rank)
+      : group(rank, common->size), hub_(std::move(common)) {
     std::scoped_lock const lock(hub_->mutex);
     detail::by_rank(hub_->members, rank).here = this;
     if (hub_->verdict.why != failure::kind::none) fail(hub_->verdict);
   }
 
   /// Names the rank that keeps the others waiting, if it can be told.
-  void diagnose(failure& why) const {
+  [[gnu::cold]] void diagnose(failure& why) const {
     for (rank_t r = 0; r < size(); ++r) {
       auto const* const other = detail::by_rank(hub_->members, r).here;
       if (other && other->entered() >= entered()) continue;
