@@ -20,8 +20,8 @@ struct all_gather : symmetric {
 
   void prepare(run::job& j, rank_t rank, int ranks) const {
     counts.check("all_gather", ranks);
-    check_size("all_gather", "input", in.size(), counts[static_cast<std::size_t>(rank)]);
-    check_size("all_gather", "output", out.size(), counts.sum(ranks));
+    check_size("all_gather", "input", in, counts[static_cast<std::size_t>(rank)]);
+    check_size("all_gather", "output", out, counts.sum(ranks));
     check_place<T>("all_gather", out, counts.before(rank), in);
     mark_type<T>(j, out.size());
     j.mark.shape = counts.shape();

@@ -22,7 +22,7 @@ struct all_reduce : symmetric {
   std::size_t bytes() const noexcept { return in.size_bytes(); }
 
   void prepare(run::job& j, rank_t, int) const {
-    check_size("all_reduce", "output", out.size(), in.size());
+    check_size("all_reduce", "output", out, in.size());
     check_apart("all_reduce", in, out);
     mark_operation<T, Op>(j, in.size());
     j.count = in.size();

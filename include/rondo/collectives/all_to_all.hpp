@@ -22,8 +22,8 @@ struct all_to_all : symmetric {
   void prepare(run::job& j, rank_t rank, int ranks) const {
     to.check("all_to_all", ranks);
     from.check("all_to_all", ranks);
-    check_size("all_to_all", "input", in.size(), to.sum(ranks));
-    check_size("all_to_all", "output", out.size(), from.sum(ranks));
+    check_size("all_to_all", "input", in, to.sum(ranks));
+    check_size("all_to_all", "output", out, from.sum(ranks));
     check_apart("all_to_all", in, out);
     if (to[static_cast<std::size_t>(rank)] != from[static_cast<std::size_t>(rank)])
       refuse({"all_to_all sends a rank's own block to itself: give it the same count both ways"});

@@ -21,7 +21,7 @@ struct gather : rooted {
     check_root("gather", root(), ranks);
     bool const collects = rank == root();
     if (collects) {
-      check_size("gather", "output", out.size(), in.size() * static_cast<std::size_t>(ranks));
+      check_size("gather", "output", out, in.size() * static_cast<std::size_t>(ranks));
       check_place<T>("gather", out, in.size() * static_cast<std::size_t>(rank), in);
     }
     mark_type<T>(j, in.size());

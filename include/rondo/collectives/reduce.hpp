@@ -22,7 +22,7 @@ struct reduce : rooted {
 
   void prepare(run::job& j, rank_t rank, int ranks) const {
     check_root("reduce", root(), ranks);
-    if (rank == root()) check_size("reduce", "output", out.size(), in.size());
+    if (rank == root()) check_size("reduce", "output", out, in.size());
     check_apart("reduce", in, out);
     mark_operation<T, Op>(j, in.size());
     j.mark.root = root();

@@ -23,8 +23,8 @@ struct reduce_scatter : symmetric {
 
   void prepare(run::job& j, rank_t rank, int ranks) const {
     counts.check("reduce_scatter", ranks);
-    check_size("reduce_scatter", "input", in.size(), counts.sum(ranks));
-    check_size("reduce_scatter", "output", out.size(), counts[static_cast<std::size_t>(rank)]);
+    check_size("reduce_scatter", "input", in, counts.sum(ranks));
+    check_size("reduce_scatter", "output", out, counts[static_cast<std::size_t>(rank)]);
     check_place<T>("reduce_scatter", in, counts.before(rank), out);
     mark_operation<T, Op>(j, in.size());
     j.mark.shape = counts.shape();

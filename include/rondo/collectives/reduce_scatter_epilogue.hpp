@@ -72,8 +72,8 @@ struct reduce_scatter_epilogue : symmetric {
   void check(run::job& j, rank_t rank, int ranks) const {
     detail::check_reduction<T, Op>();
     counts.check("reduce_scatter", ranks);
-    check_size("reduce_scatter", "input", in.size(), counts.sum(ranks));
-    check_size("reduce_scatter", "output", out.size(), counts[static_cast<std::size_t>(rank)]);
+    check_size("reduce_scatter", "input", in, counts.sum(ranks));
+    check_size("reduce_scatter", "output", out, counts[static_cast<std::size_t>(rank)]);
     if (!apart(std::as_bytes(in), std::as_bytes(out)))
       refuse({"reduce_scatter with an epilogue has buffers that overlap: pass an output that is apart from the input"});
     static short_name const with_epilogue = to_short_name(std::string(op_name<Op>()) + "+epilogue");

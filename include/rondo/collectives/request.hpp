@@ -14,6 +14,7 @@
 #include <functional>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace rondo::inline v0::collectives {
@@ -57,14 +58,22 @@ struct rooted {
   throw invalid_argument(detail::text_of(pieces));
 }
 
+/// Throws invalid_argument with the sentence that `otherwise()` makes, which costs nothing while all is well.
+template <class Sentence>
+void require(bool holds, Sentence&& otherwise) {
+  if (!holds) [[unlikely]]
+    refuse({otherwise()});
+}
+
 inline void check_root(char const* call, rank_t root, int ranks) {
   if (root < 0 || root >= ranks)
     refuse({call, " has root ", root, " among ", ranks, " ranks: give a root from 0 to ", ranks - 1});
 }
 
-inline void check_size(char const* call, char const* name, std::size_t given, std::size_t needed) {
-  if (given != needed)
-    refuse({call, " needs ", needed, " elements in its ", name, " buffer, not ", given,
+template <class T>
+void check_size(char const* call, char const* name, std::span<T> given, std::size_t needed) {
+  if (given.size() != needed)
+    refuse({call, " needs ", needed, " elements in its ", name, " buffer, not ", given.size(),
             ": give every rank a buffer of that size"});
 }
 

@@ -21,7 +21,7 @@ struct scatter : rooted {
     check_root("scatter", root(), ranks);
     bool const deals = rank == root();
     if (deals) {
-      check_size("scatter", "input", in.size(), out.size() * static_cast<std::size_t>(ranks));
+      check_size("scatter", "input", in, out.size() * static_cast<std::size_t>(ranks));
       check_place<T>("scatter", in, out.size() * static_cast<std::size_t>(rank), out);
     }
     mark_type<T>(j, out.size());
