@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <fmt/format.h>
+#include <map>
 #include <span>
 #include <sys/mman.h>
 

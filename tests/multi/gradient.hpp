@@ -4,6 +4,7 @@
 #include <rondo/gradient/parameter.hpp>
 #include <rondo/transports/in_process.hpp>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -2,6 +2,7 @@
 
 #include "../fashion_mnist/layer.hpp"
 
+#include <cmath>
 #include <cstddef>
 #include <random>
 #include <span>
