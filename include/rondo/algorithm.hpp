@@ -78,7 +78,7 @@ constexpr std::string_view name_in(Table const& table, Value value) noexcept {
 }
 
 template <class Table>
-[[gnu::cold]] auto value_in(Table const& table, std::string_view name, char const* what) {
+auto value_in(Table const& table, std::string_view name, char const* what) {
   std::string all;
   for (auto const& [value, known] : table) {
     if (known == name) return value;

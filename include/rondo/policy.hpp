@@ -46,7 +46,7 @@ class policy {
   static constexpr std::size_t any_size = std::numeric_limits<std::size_t>::max();
 
   /// Lines in any order; of two for the same case the first one counts. The name is for messages.
-  [[gnu::cold]] explicit policy(std::vector<line> lines, std::string name = "a policy without a name")
+  explicit policy(std::vector<line> lines, std::string name = "a policy without a name")
       : lines_(std::move(lines)), name_(std::move(name)) {
     detail::insertion_sort(lines_, before);  // they have been written in order
   }
@@ -93,8 +93,7 @@ namespace detail {
 /// The words of one line of a policy, with sentences for what is wrong with them.
 class policy_words {
  public:
-  [[gnu::cold]] policy_words(std::string_view text, std::string const& name, std::size_t number)
-      : name_(name), number_(number) {
+  policy_words(std::string_view text, std::string const& name, std::size_t number) : name_(name), number_(number) {
     text = text.substr(0, text.find('#'));
     constexpr std::string_view blank = " \t\r";
     for (auto at = text.find_first_not_of(blank); at < text.size(); at = text.find_first_not_of(blank, at)) {
@@ -106,7 +105,7 @@ class policy_words {
 
   bool empty() const noexcept { return words_.empty(); }
 
-  [[gnu::cold]] policy::line line() const {
+  policy::line line() const {
     if (words_.size() != 9)
       complain({"has ", words_.size(),
                 " words instead of 9 (collective transport ranks bytes up_to algorithm us runner_up us)"});
@@ -156,7 +155,7 @@ class policy_words {
 
 }  // namespace detail
 
-[[gnu::cold]] inline policy policy::parse(std::string_view text, std::string name) {
+inline policy policy::parse(std::string_view text, std::string name) {
   std::vector<line> lines;
   for (std::size_t number = 1; !text.empty(); ++number) {
     auto const end = std::min(text.find('\n'), text.size());
@@ -167,7 +166,7 @@ class policy_words {
   return policy(std::move(lines), std::move(name));
 }
 
-[[gnu::cold]] inline policy policy::load(std::string const& path) {
+inline policy policy::load(std::string const& path) {
   auto const text = detail::file_text(path.c_str());
   if (!text)
     throw invalid_argument(
@@ -176,8 +175,8 @@ class policy_words {
   return parse(*text, path);
 }
 
-[[gnu::cold]] inline std::span<policy::line const> policy::lines_for(collective what, std::string_view transport,
-                                                                     int ranks) const noexcept {
+inline std::span<policy::line const> policy::lines_for(collective what, std::string_view transport,
+                                                       int ranks) const noexcept {
   int nearest = 0;
   for (line const& l : lines_)
     if (l.collective == what && l.transport == transport && l.ranks <= ranks && 2 * l.ranks > ranks)
@@ -189,7 +188,7 @@ class policy_words {
   return {first, std::find_if_not(first, lines_.end(), same)};
 }
 
-[[gnu::cold]] inline std::uint64_t policy::digest() const noexcept {
+inline std::uint64_t policy::digest() const noexcept {
   if (lines_.empty()) return 0;
   std::uint64_t hash = 14695981039346656037U;  // FNV-1a
   auto const add = [&](std::uint64_t value) { hash = (hash ^ value) * 1099511628211U; };
@@ -203,7 +202,7 @@ class policy_words {
   return hash;
 }
 
-[[gnu::cold]] inline std::string to_string(policy::line const& l) {
+inline std::string to_string(policy::line const& l) {
   auto const us = [](double value) {
     auto const tenths = static_cast<long long>(value * 10 + 0.5);
     return detail::text_of({tenths / 10, ".", tenths % 10});

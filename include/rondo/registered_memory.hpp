@@ -72,7 +72,7 @@ class registered_memory final : public std::pmr::memory_resource {
     return (std::max<std::size_t>(bytes, 1) + detail::page_bytes - 1) / detail::page_bytes * detail::page_bytes;
   }
 
-  [[gnu::cold]] void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
     std::scoped_lock const lock(mutex_);
     std::byte* const base = map_of(rank_).data();
     std::size_t const size = pages(bytes);
@@ -88,7 +88,7 @@ class registered_memory final : public std::pmr::memory_resource {
     return base + offset;
   }
 
-  [[gnu::cold]] void do_deallocate(void* p, std::size_t bytes, std::size_t) override {
+  void do_deallocate(void* p, std::size_t bytes, std::size_t) override {
     std::scoped_lock const lock(mutex_);
     auto const offset = static_cast<std::size_t>(static_cast<std::byte*>(p) - detail::by_rank(maps_, rank_).data());
     std::size_t const size = pages(bytes);

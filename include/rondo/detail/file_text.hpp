@@ -14,7 +14,7 @@ namespace rondo::inline v0::detail {
 
 /// All that is in a file; nothing if it cannot be read. Streams would cost everyone who includes this a quarter of a
 /// second.
-[[gnu::cold]] inline std::optional<std::string> file_text(char const* path) {
+inline std::optional<std::string> file_text(char const* path) {
   file_descriptor const file(::open(path, O_RDONLY | O_CLOEXEC));
   std::string text;
   for (std::array<char, 4096> piece; file;) {

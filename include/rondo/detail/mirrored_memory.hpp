@@ -36,7 +36,7 @@ class mapping {
   std::size_t bytes_ = 0;
 };
 
-[[gnu::cold]] inline std::byte* map_or_throw(void* where, std::size_t bytes, int flags, int fd, std::size_t offset) {
+inline std::byte* map_or_throw(void* where, std::size_t bytes, int flags, int fd, std::size_t offset) {
   void* const p = ::mmap(where, bytes, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset));
   if (p == MAP_FAILED)
     throw error(text_of({"cannot map ", bytes, " bytes of shared memory (", std::strerror(errno),
@@ -50,7 +50,7 @@ inline mapping map_shared(int fd, std::size_t offset, std::size_t bytes, int fla
 }
 
 /// Maps `bytes` of the file at `offset` twice in a row, so that a run that crosses the end of a ring is contiguous.
-[[gnu::cold]] inline mapping map_mirrored(int fd, std::size_t offset, std::size_t bytes) {
+inline mapping map_mirrored(int fd, std::size_t offset, std::size_t bytes) {
   mapping whole(map_or_throw(nullptr, 2 * bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), 2 * bytes);
   map_or_throw(whole.data(), bytes, MAP_SHARED | MAP_FIXED, fd, offset);
   map_or_throw(whole.data() + bytes, bytes, MAP_SHARED | MAP_FIXED, fd, offset);

@@ -65,7 +65,7 @@ struct inbox {
   std::shared_ptr<file_descriptor const> memory, waker;
 };
 
-[[gnu::cold]] inline inbox make_inbox(inbox_layout const& layout) {
+inline inbox make_inbox(inbox_layout const& layout) {
   // As much as the machine has, but all ranks together no more than a process can address.
   std::size_t const memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * page_bytes;
   std::size_t const addresses = (std::size_t{1} << 45) / static_cast<std::size_t>(layout.ranks);
@@ -80,7 +80,7 @@ struct inbox {
 class ring_streams {
  public:
   /// `inboxes` were made by make_inbox() with the same layout, by rank.
-  [[gnu::cold]] ring_streams(rank_t rank, inbox_layout layout, std::vector<inbox> const& inboxes)
+  ring_streams(rank_t rank, inbox_layout layout, std::vector<inbox> const& inboxes)
       : rank_(rank), layout_(layout),
         registered_(std::make_shared<registered_memory>(rank, memory_of(inboxes), layout.bytes())),
         peers_(inboxes.size()) {

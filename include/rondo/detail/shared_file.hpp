@@ -17,7 +17,7 @@
 namespace rondo::inline v0::detail {
 
 /// Bytes that the kernel believes can be had without swapping; 0 if it does not say.
-[[gnu::cold]] inline std::size_t available_memory() {
+inline std::size_t available_memory() {
   std::string const info = file_text("/proc/meminfo").value_or("");
   constexpr std::string_view key = "MemAvailable:";  // in KiB
   auto const at = info.find(key);
@@ -27,7 +27,7 @@ namespace rondo::inline v0::detail {
 inline constexpr std::size_t page_bytes = 4096;
 
 /// Reserves a part of a file in memory, zero bytes at first: touching it later cannot fail.
-[[gnu::cold]] inline void reserve_pages(int file, std::size_t from, std::size_t bytes) {
+inline void reserve_pages(int file, std::size_t from, std::size_t bytes) {
   auto const mib = [](std::size_t n) { return (n + (std::size_t{1} << 20) - 1) >> 20; };
   std::size_t const free = available_memory();
   if (free != 0 && bytes > free)
@@ -47,7 +47,7 @@ inline void release_pages(int file, std::size_t from, std::size_t bytes) noexcep
 
 /// A file in memory, without a name, so that nothing is left behind however its users end: `reserved` zero bytes, and
 /// room for `more` after them.
-[[gnu::cold]] inline file_descriptor make_shared_file(std::size_t reserved, std::size_t more = 0) {
+inline file_descriptor make_shared_file(std::size_t reserved, std::size_t more = 0) {
   file_descriptor file(::memfd_create("rondo", MFD_CLOEXEC));
   if (!file) throw error(text_of({"cannot make a file in memory (", std::strerror(errno), "): use tcp"}));
   reserve_pages(file.get(), 0, reserved);

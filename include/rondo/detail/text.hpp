@@ -45,7 +45,7 @@ class text_piece {
 
 /// The pieces in a row: {"rank ", 3, " has left"}. Most of the library's text is that of errors; built like this, a
 /// sentence costs its caller a list, and one function serves all, where each `+` between strings would be inlined.
-[[gnu::cold, gnu::noinline]] inline std::string text_of(std::initializer_list<text_piece> pieces) {
+[[gnu::noinline]] inline std::string text_of(std::initializer_list<text_piece> pieces) {
   std::string all;
   for (text_piece const& p : pieces) p.append_to(all);
   return all;

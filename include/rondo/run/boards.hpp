@@ -26,7 +26,7 @@ class boards {
   boards() = default;
 
   template <addressable X>
-  [[gnu::cold]] explicit boards(X const& transport)
+  explicit boards(X const& transport)
       : ranks_(static_cast<std::size_t>(transport.size())), rank_(transport.rank()), bytes_(transport.board(0).size()),
         slot_bytes_(std::min<std::size_t>(std::size_t{32} << 10, bytes_ / (8 * ranks_) / 128 * 128)),
         slice_bytes_((bytes_ - windows_at()) / (2 * depth * ranks_) / 64 * 64), registered_(transport.registered()) {

@@ -24,8 +24,7 @@ namespace rondo::inline v0::run {
 
 /// The policy given, else the one that RONDO_POLICY names, else none. What is wrong with the file becomes the verdict
 /// of all ranks: the others would wait for this one.
-[[gnu::cold]] inline std::shared_ptr<policy const> policy_or_environment(group& g,
-                                                                         std::shared_ptr<policy const> given) {
+inline std::shared_ptr<policy const> policy_or_environment(group& g, std::shared_ptr<policy const> given) {
   char const* const path = given ? nullptr : std::getenv("RONDO_POLICY");
   if (!path || !*path) return given;
   try {
@@ -41,8 +40,7 @@ namespace rondo::inline v0::run {
 /// program whose calls all name their algorithm then contains no model.
 class choices {
  public:
-  [[gnu::cold]] choices(int ranks, surroundings const& around, std::string_view transport,
-                        std::shared_ptr<policy const> measured)
+  choices(int ranks, surroundings const& around, std::string_view transport, std::shared_ptr<policy const> measured)
       : transport_(transport), policy_(std::move(measured)) {
     place_.ranks = ranks;
     place_.turns = around.turns;

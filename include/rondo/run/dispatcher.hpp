@@ -39,7 +39,7 @@ template <transport X>
 class dispatcher {
  public:
   /// Every rank of the group must construct one; blocks until all have.
-  [[gnu::cold]] dispatcher(std::shared_ptr<group> g, X transport, communicator_options const& options)
+  dispatcher(std::shared_ptr<group> g, X transport, communicator_options const& options)
       : group_(std::move(g)), options_(completed(*group_, options)),
         around_(survey(*group_, seen_from(transport, options_), group::clock::now() + options.deadline)),
         choices_(group_->size(), around_, transport_name(transport), options_.policy),

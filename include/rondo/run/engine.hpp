@@ -35,14 +35,14 @@ class engine {
   using clock = group::clock;
 
   /// `shared`: the transport's memory is shared by all ranks.
-  [[gnu::cold]] engine(std::shared_ptr<group> g, X transport, bool crowded, bool shared)
+  engine(std::shared_ptr<group> g, X transport, bool crowded, bool shared)
       : group_(std::move(g)), transport_(std::move(transport)), memory_(group_->size()), crowded_(crowded) {
     if constexpr (addressable<X>)
       if (shared) memory_.shared = boards(transport_);
   }
 
   /// Waits for the calls in flight, whose deadlines bound the wait.
-  [[gnu::cold]] ~engine() {
+  ~engine() {
     {
       std::scoped_lock const lock(mutex_);
       leaving_ = true;

@@ -52,7 +52,7 @@ struct whereabouts {
 static_assert(std::is_trivially_copyable_v<whereabouts>);
 
 /// Must ranks take turns on the cores of this one?
-[[gnu::cold]] inline bool crowded(whereabouts const& me, std::vector<whereabouts> const& all) {
+inline bool crowded(whereabouts const& me, std::vector<whereabouts> const& all) {
   cpu_set_t cores = me.cores;
   int ranks = 0;
   for (whereabouts const& other : all) {
@@ -66,7 +66,7 @@ static_assert(std::is_trivially_copyable_v<whereabouts>);
 }
 
 /// Ranks that choose by different measurements would call past each other sooner or later.
-[[gnu::cold]] inline void check_policies(std::vector<whereabouts> const& all) {
+inline void check_policies(std::vector<whereabouts> const& all) {
   for (std::size_t q = 1; q < all.size(); ++q)
     if (all[q].policy != all[0].policy)
       throw connect_error(
@@ -88,7 +88,7 @@ rank_t host_leader(X const& x) noexcept {
 
 /// `me` is complete for this rank. Every rank of the group must call; blocks until all have. Throws connect_error, on
 /// all ranks, if the policies differ.
-[[gnu::cold]] inline surroundings survey(group& g, whereabouts const& me, group::clock::time_point deadline) {
+inline surroundings survey(group& g, whereabouts const& me, group::clock::time_point deadline) {
   surroundings found{{g.size(), {}}};
   if (g.size() == 1) {
     found.shape.hosts = {1};

@@ -25,9 +25,8 @@ class in_process : public detail::ring_streams {
   static constexpr std::string_view name = "in_process";
 
   /// Connects the threads of a group. Every rank must call; blocks until all have.
-  [[gnu::cold]] static in_process connect(std::shared_ptr<group> const& g,
-                                          group::clock::time_point deadline = group::clock::now() +
-                                                                              std::chrono::minutes(5)) {
+  static in_process connect(std::shared_ptr<group> const& g,
+                            group::clock::time_point deadline = group::clock::now() + std::chrono::minutes(5)) {
     auto const layout = detail::inbox_layout::of(g->size());
     auto const mine = detail::make_inbox(layout);
     struct {

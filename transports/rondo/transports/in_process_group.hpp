@@ -23,7 +23,7 @@ namespace rondo::inline v0 {
 class in_process_group final : public group {
  public:
   /// Groups for ranks 0 … size - 1, one for each thread.
-  [[gnu::cold]] static std::vector<std::shared_ptr<group>> make(int size) {
+  static std::vector<std::shared_ptr<group>> make(int size) {
     auto const common = std::make_shared<hub>(size);
     std::vector<std::shared_ptr<group>> all;
     for (rank_t r = 0; r < size; ++r) all.push_back(std::shared_ptr<group>(new in_process_group(common, r)));
@@ -36,7 +36,7 @@ class in_process_group final : public group {
     hub_->changed.notify_all();
   }
 
-  [[gnu::cold]] std::vector<std::string> exchange(std::string_view mine, clock::time_point deadline) override {
+  std::vector<std::string> exchange(std::string_view mine, clock::time_point deadline) override {
     std::unique_lock lock(hub_->mutex);
     std::uint64_t const number = rounds_++;
     auto& rounds = hub_->rounds;
@@ -58,7 +58,7 @@ class in_process_group final : public group {
     return blobs;
   }
 
-  [[gnu::cold]] std::shared_ptr<group> split(int color, int key, clock::time_point deadline) override {
+  std::shared_ptr<group> split(int color, int key, clock::time_point deadline) override {
     struct {
       int color, key;
     } const mine{color, key};
@@ -84,7 +84,7 @@ class in_process_group final : public group {
     return std::shared_ptr<group>(new in_process_group(common, place));
   }
 
-  [[gnu::cold]] void report(failure why) noexcept override {
+  void report(failure why) noexcept override {
     std::scoped_lock const lock(hub_->mutex);
     if (hub_->verdict.why == failure::kind::none) {
       if (why.why == failure::kind::deadline) diagnose(why);
@@ -136,8 +136,7 @@ class in_process_group final : public group {
     failure verdict;
   };
 
-  [[gnu::cold]] in_process_group(std::shared_ptr<hub> common, rank_t rank)
-      : group(rank, common->size), hub_(std::move(common)) {
+  in_process_group(std::shared_ptr<hub> common, rank_t rank) : group(rank, common->size), hub_(std::move(common)) {
     std::scoped_lock const lock(hub_->mutex);
     detail::by_rank(hub_->members, rank).here = this;
     if (hub_->verdict.why != failure::kind::none) fail(hub_->verdict);

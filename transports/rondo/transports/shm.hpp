@@ -30,8 +30,8 @@ class shm : public detail::ring_streams {
 
   /// Connects the ranks of a group. Every rank must call; blocks until all have. Throws connect_error naming a rank
   /// that is on another host, and error with sizes if memory is short.
-  [[gnu::cold]] static shm connect(std::shared_ptr<group> const& g,
-                                   group::clock::time_point deadline = group::clock::now() + std::chrono::minutes(5)) {
+  static shm connect(std::shared_ptr<group> const& g,
+                     group::clock::time_point deadline = group::clock::now() + std::chrono::minutes(5)) {
     auto const layout = detail::inbox_layout::of(g->size());
     std::vector<detail::inbox> inboxes(static_cast<std::size_t>(g->size()));
     auto const& mine = detail::by_rank(inboxes, g->rank()) = detail::make_inbox(layout);
@@ -64,7 +64,7 @@ class shm : public detail::ring_streams {
   }
 
   /// The ranks, itself among them, whose sockets this one can reach. Every rank must call; blocks until all have.
-  [[gnu::cold]] static std::vector<bool> reach(group& g, group::clock::time_point deadline) {
+  static std::vector<bool> reach(group& g, group::clock::time_point deadline) {
     std::vector<bool> reached(static_cast<std::size_t>(g.size()));
     std::optional<detail::door> door;
     try {
