@@ -151,7 +151,8 @@ class engine {
   }
 
   /// Drives the only flight until it is done; false if another caller wants the engine, and it must be queued instead.
-  bool drive_alone(flight_base& flight) {
+  template <class Flight>
+  bool drive_alone(Flight& flight) {
     backoff rest(crowded_);
     for (int fruitless = 1;; ++fruitless) {
       bool const moved = step(flight);
@@ -171,7 +172,8 @@ class engine {
   }
 
   /// poll(), with what a transport throws turned into the verdict of all ranks.
-  bool step(flight_base& flight) {
+  template <class Flight>
+  bool step(Flight& flight) {
     try {
       return flight.poll();
     } catch (peer_lost const& lost) { give_up(lost, flight); }
