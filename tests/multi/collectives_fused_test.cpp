@@ -7,12 +7,15 @@
 #include <rondo/fused/sync_and_step.hpp>
 #include <rondo/fused/then.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <ostream>
 #include <string>
+#include <thread>
 
 // What owners do with the elements that they own, in the same pass in which these are reduced or handed out: the same
 // bits whatever carries them, and as if every pass had been made on its own.
@@ -232,6 +235,43 @@ TEST(fused_calls, take_turns_with_all_others) {
         EXPECT_EQ((turn % 3 == 0 ? registered[29'999] : windows[29'999]), static_cast<float>(9'999 + turn));
         c.reduce_scatter(plain, part, sum);
         EXPECT_EQ(part[0], 3.0F);
+      }
+    });
+}
+
+/// One rank is slow, so that the other one would be more windows ahead than there are, if it could.
+TEST(fused_calls, pass_through_more_windows_than_there_are) {
+  for (medium const where : {medium::in_process, medium::shm})
+    on_ranks(where, 2, [](comm& c) {
+      constexpr std::size_t n = 800'000;
+      std::vector<float> all(2 * n), own(n);
+      auto const value = [](rank_t r, std::size_t i) {
+        return static_cast<float>((i + static_cast<std::size_t>(r)) % 997);
+      };
+      for (rank_t const slow : {0, 1}) {
+        auto const dawdle = [nap = c.rank() == slow](std::size_t first) noexcept {
+          if (nap && first < 1024) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        };
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] = value(c.rank(), i);
+        c.reduce_scatter(all, own, sum, [&](std::size_t i, std::span<float const> sums, std::span<float> out) noexcept {
+          dawdle(i);
+          std::copy(sums.begin(), sums.end(), out.begin());
+        });
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+          std::size_t const place = static_cast<std::size_t>(c.rank()) * n + i;
+          wrong += own[i] != value(0, place) + value(1, place);
+        }
+        EXPECT_EQ(wrong, 0U) << "sums on rank " << c.rank();
+        c.all_gather(
+            [&, me = c.rank()](std::size_t first, std::span<float> out) noexcept {
+              dawdle(first);
+              for (std::size_t i = 0; i < out.size(); ++i) out[i] = value(me, first + i);
+            },
+            all);
+        wrong = 0;
+        for (std::size_t i = 0; i < 2 * n; ++i) wrong += all[i] != value(i < n ? 0 : 1, i % n);
+        EXPECT_EQ(wrong, 0U) << "gathered on rank " << c.rank();
       }
     });
 }
