@@ -36,8 +36,9 @@ class whole_adamw {
   rondo::gradient_report step(double weight, Backward&& backward) {
     auto step = sync_.begin({.weight = weight});
     backward([&](std::size_t id) { step.ready(id); });
-    auto const report = step.finish();
+    auto report = step.finish();
     if (!report.finite) return report;
+    auto const start = std::chrono::steady_clock::now();
     auto const update = rule_.at(++steps_);
     for (std::size_t id = 0; id < moments_.size(); ++id) {
       auto const& p = sync_.parameters()[id];
@@ -46,6 +47,7 @@ class whole_adamw {
       auto& [mean, square] = moments_[id];
       for (std::size_t i = 0; i < p.count; ++i) update(gradient[i], value[i], mean[i], square[i]);
     }
+    report.update += std::chrono::steady_clock::now() - start;
     return report;
   }
 
