@@ -259,6 +259,11 @@ class communicator {
   /// The same ranks with streams of their own, so that calls on both do not wait for each other. As split().
   communicator duplicate() { return *split(0, rank()); }
 
+  /// Ends the communicator on every rank, for one that cannot go on: calls under way and later ones throw error with
+  /// this sentence. Communicators that it was split from, and those that were split from it, go on. Returns within
+  /// about a second.
+  void abort(std::string why) noexcept { calls_.ranks().report({failure::kind::other, rank(), std::move(why)}); }
+
   /// `count` elements, zero bytes at first, that every rank of the host can address where the transport has shared
   /// memory, and ordinary memory elsewhere. An all_reduce between such buffers on all ranks copies nothing on the way.
   /// Local: no other rank takes part. Throws error with sizes if memory is short.

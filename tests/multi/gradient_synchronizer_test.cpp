@@ -137,9 +137,9 @@ TEST(synchronizer, gives_the_weighted_mean_of_every_type) {
 template <class T>
 std::vector<T> losses(int ranks, gradient_options options, int steps, bool backwards) {
   std::vector<T> curve;
+  options.summed = true;
   on_ranks(ranks, [&](comm& c) {
     small_net<T> net;
-    options.summed = true;
     synchronizer sync(c, net.parameters(), options);
     for (int k = 0; k < steps; ++k) {
       net.clear();
@@ -380,10 +380,16 @@ TEST(synchronizer, a_hook_takes_the_place_of_the_all_reduce_and_its_error_ends_t
     synchronizer doubles(c, {{"w", w, dw}});
     EXPECT_THROW(doubles.reduce_with([](comm&, gradient_bucket<float>) {}), invalid_argument);
 
-    sync.reduce_with([](comm&, gradient_bucket<float>) { throw std::runtime_error("out of order"); });
-    auto broken = sync.begin();
-    broken.ready(0);
-    expect_says(message_of<std::runtime_error>([&] { broken.finish(); }), "out of order");
+    sync.reduce_with([&](comm& own, gradient_bucket<float> b) {
+      if (own.rank() == 1) throw std::runtime_error("out of order");
+      own.all_reduce(b.values, sum);
+    });
+    auto const give_up = [&] {
+      auto broken = sync.begin();
+      broken.ready(0);
+      broken.finish();
+    };
+    expect_says(message_of<std::runtime_error>(give_up), c.rank() == 1 ? "out of order" : "rank 1 gave up a step");
   });
 }
 
@@ -413,15 +419,25 @@ TEST(synchronizer, a_report_adds_up_and_names_who_was_late) {
   });
 }
 
-TEST(synchronizer, a_rank_that_leaves_in_a_step_is_named) {
+TEST(synchronizer, a_backward_pass_that_throws_ends_the_step_of_all_at_once) {
   on_ranks(3, [](comm& c) {
     small_net<float> net;
-    auto sync = std::make_unique<synchronizer<in_process>>(c, net.parameters());
-    auto step = sync->begin();
-    if (c.rank() == 2) return;
-    for (std::size_t id = 4; id-- > 0;) step.ready(id);
-    expect_says(message_of<peer_lost>([&] { step.finish(); }), "rank 2");
-    EXPECT_THROW((void)sync->begin(), invalid_argument);
+    {
+      synchronizer sync(c, net.parameters());
+      auto const train = [&] {
+        auto step = sync.begin();
+        for (std::size_t id = 4; id-- > 0;) {
+          if (c.rank() == 2 && id == 0) throw std::runtime_error("no memory");
+          step.ready(id);
+        }
+        step.finish();
+      };
+      auto const start = std::chrono::steady_clock::now();
+      expect_says(message_of<std::runtime_error>(train), c.rank() == 2 ? "no memory" : "rank 2 gave up a step");
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5)) << "long before the deadline";
+      EXPECT_THROW((void)sync.begin(), invalid_argument);
+    }
+    c.barrier();  // the communicator of the trainer goes on
   });
 }
 

@@ -90,7 +90,8 @@ class bucket_pipeline {
     return memory_[b].data() + plan_.buckets()[b].slots[slot].offset * size_of(sum_type(parameters_[id].type));
   }
 
-  void begin(gradient_step_options const& step) {
+  /// Returns the number of the step.
+  std::uint64_t begin(gradient_step_options const& step) {
     if (open_)
       throw invalid_argument("a step was begun before the one before it was finished, or that was abandoned: call "
                              "finish() on every step");
@@ -101,10 +102,13 @@ class bucket_pipeline {
     step_ = step;
     step_.weight += std::exchange(saved_weight_, 0.0);
     open_ = true;
-    if (!step.synchronize) return;
-    fault_ = 0;
-    std::fill(used_.begin(), used_.end(), std::uint8_t{0});
-    thread_.open(!options_.overlap);
+    ++number_;
+    if (step.synchronize) {
+      fault_ = 0;
+      std::fill(used_.begin(), used_.end(), std::uint8_t{0});
+      thread_.open(!options_.overlap);
+    }
+    return number_;
   }
 
   /// The gradient of a parameter is complete. From any thread; copies it where it does not lie in the bucket.
@@ -132,6 +136,12 @@ class bucket_pipeline {
       thread_.deliver(id);
     }
     thread_.release();
+  }
+
+  /// A step was dropped. If that was before its end, other ranks need not wait for their deadlines.
+  void abandon(std::uint64_t step) noexcept {
+    if (open_ && step == number_ && step_.synchronize)
+      comm_.abort("rank " + std::to_string(comm_.rank()) + " gave up a step before it was finished, and knows why");
   }
 
   bucket_thread& thread() noexcept { return thread_; }
@@ -236,7 +246,8 @@ class bucket_pipeline {
   std::vector<registered_buffer<std::byte>> memory_;  // by bucket
   gradient_step_options step_;
   bool open_ = false;
-  double saved_weight_ = 0;  // of steps that did not synchronise
+  std::uint64_t number_ = 0;  // of the step that is open, or was last
+  double saved_weight_ = 0;   // of steps that did not synchronise
   clock::time_point began_{}, ended_{};
   std::size_t fault_ = 0;
   rank_words words_;

@@ -83,8 +83,7 @@ class sharded_optimizer {
   /// returns when all ranks have all new values; if a gradient is infinite or NaN (report.finite), no rank changes
   /// anything.
   gradient_step<sharded_optimizer> begin(gradient_step_options const& step = {}) {
-    pipeline_.begin(step);
-    return gradient_step<sharded_optimizer>(*this);
+    return {*this, pipeline_.begin(step)};
   }
 
   /// Writes weights, moments and the number of steps, whatever the number of ranks, to the stream of one rank; that of
@@ -163,6 +162,7 @@ class sharded_optimizer {
   static constexpr std::ptrdiff_t offset(std::size_t n) noexcept { return static_cast<std::ptrdiff_t>(n); }
 
   void ready(std::size_t id) { pipeline_.ready(id); }
+  void abandon(std::uint64_t step) noexcept { pipeline_.abandon(step); }
 
   std::size_t first_of_mine(std::size_t b) noexcept {
     return state_[b][0].size() * static_cast<std::size_t>(pipeline_.comm().rank());

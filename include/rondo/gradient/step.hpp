@@ -1,18 +1,25 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace rondo::inline v0 {
 
 /// One training step of a synchronizer or a sharded_optimizer, between begin() and finish().
 ///
-/// A step that is dropped without finish() leaves the other ranks waiting, and its owner cannot begin another one.
+/// A step that is dropped before finish() has returned, as by an exception, ends its owner on every rank: the others'
+/// finish() throws error, which names this rank.
 template <class Owner>
 class [[nodiscard]] gradient_step {
  public:
-  explicit gradient_step(Owner& owner) noexcept : owner_(&owner) {}
-  gradient_step(gradient_step&&) noexcept = default;
-  gradient_step& operator=(gradient_step&&) noexcept = default;
+  gradient_step(Owner& owner, std::uint64_t number) noexcept : owner_(&owner), number_(number) {}
+  gradient_step(gradient_step&& other) noexcept
+      : owner_(std::exchange(other.owner_, nullptr)), number_(other.number_) {}
+  gradient_step& operator=(gradient_step&&) = delete;
+  ~gradient_step() {
+    if (owner_) owner_->abandon(number_);
+  }
 
   /// The gradient of parameter number `id` is complete, and must not be touched before finish(). Once in a step for
   /// each, in any order, from any thread, before finish() is called. Copies the gradient into its bucket where it does
@@ -25,6 +32,7 @@ class [[nodiscard]] gradient_step {
 
  private:
   Owner* owner_;
+  std::uint64_t number_;
 };
 
 }  // namespace rondo::inline v0

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -93,10 +94,7 @@ class synchronizer {
   }
 
   /// Begins a step. Every rank must, unless it does not synchronise.
-  gradient_step<synchronizer> begin(gradient_step_options const& step = {}) {
-    pipeline_.begin(step);
-    return gradient_step<synchronizer>(*this);
-  }
+  gradient_step<synchronizer> begin(gradient_step_options const& step = {}) { return {*this, pipeline_.begin(step)}; }
 
   /// The gradient of a parameter that lies in its bucket, where a backward pass adds to it or overwrites it between two
   /// steps and before ready(). Throws invalid_argument for another type than it has.
@@ -135,6 +133,7 @@ class synchronizer {
   }
 
   void ready(std::size_t id) { pipeline_.ready(id); }
+  void abandon(std::uint64_t step) noexcept { pipeline_.abandon(step); }
 
   /// Calls f(identity of the type that a bucket is added in).
   template <class F>
