@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -77,9 +78,8 @@ class synchronizer {
 
   /// Reduces buckets by hook(communicator, gradient_bucket) instead of by an all_reduce. It is called on the thread of
   /// the synchronizer, in the order of buckets, on every rank, and must leave the same bits on all. Not during a step.
-  template <class Hook>
-    requires std::is_invocable_v < Hook&, communicator<X>
-  &, gradient_bucket < float >> void reduce_with(Hook hook) {
+  template <std::invocable<communicator<X>&, gradient_bucket<float>> Hook>
+  void reduce_with(Hook hook) {
     auto const shared = std::make_shared<Hook>(std::move(hook));
     hooks_.floats = [shared](communicator<X>& comm, gradient_bucket<float> b) { (*shared)(comm, b); };
     if constexpr (std::is_invocable_v<Hook&, communicator<X>&, gradient_bucket<double>>) {
