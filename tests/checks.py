@@ -22,6 +22,7 @@ compilers = [name for name in ("g++", "clang++") if shutil.which(name)]
 needs = {
     "rondo/adapters/mpi.": ("mpich", "ompi-c"),
     "rondo/adapters/torch": (),
+    "rondo/adapters/nccl/cuda_memory.": ("cudart",),
     "rondo/transports/ucx": ("ucx",),
     "rondo/transports/verbs": ("libibverbs",),
 }
@@ -35,7 +36,8 @@ def library_of(header):
 
 def headers():
     """Every header that can be compiled here, as users name it: rondo/…"""
-    found = (path.relative_to(base).as_posix() for base in include_roots for path in base.rglob("*.hpp"))
+    found = (path.relative_to(base).as_posix() for base in include_roots for end in ("*.hpp", "*.h")
+             for path in base.rglob(end))
     return sorted(name for name in found if library_of(name) is not None)
 
 

@@ -34,6 +34,7 @@ libraries = {
     "rondo/transports/cuda_ipc.hpp": ("cuda", "cuda_runtime"),
     "rondo/adapters/nccl.h": ("nccl", "cuda"),
     "rondo/adapters/torch": ("torch/", "ATen/", "c10/"),
+    "rondo/adapters/nccl": ("cuda",),
     "rondo/adapters/mpi.hpp": ("mpi.h",),
     "rondo/cuda/": ("cuda", "cooperative_groups", "nvtx3/"),
 }

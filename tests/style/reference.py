@@ -13,7 +13,7 @@ folders = ("include/rondo", "include/rondo/adapters", "include/rondo/async", "in
            "include/rondo/fused", "include/rondo/gradient", "include/rondo/gradient/compression",
            "include/rondo/pipeline", "include/rondo/schedule", "transports/rondo/transports", "cuda/rondo/cuda")
 public_headers = [path for folder in folders for path in sorted((root / folder).iterdir())
-                  if path.suffix in (".hpp", ".cuh")]
+                  if path.suffix in (".hpp", ".h", ".cuh")]
 pages = {path.name: path.read_text() for path in (root / "docs" / "reference").glob("*.md")}
 
 

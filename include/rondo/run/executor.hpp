@@ -111,7 +111,7 @@ class executor {
       rank_t const q = out_.peer();
       slice const what = out_.what();
       if (!marks_.sent(q) && !marks_.send(q, goes_on_at(0))) return moved;
-      for (; out_.index < what.count; ++out_.index, out_.offset = 0) {
+      for (; what.count > out_.index; ++out_.index, out_.offset = 0) {
         int const c = out_.chunk();
         auto const [first, last] = part(c, out_.segment());
         std::size_t const all = last - first;
@@ -141,7 +141,7 @@ class executor {
       if (!marks_.receive(q)) return moved;
       slice const what = in_.what();
       bool const exchanged = !out_.passed(in_.tick(), in_.segment()) && out_.what() == what;
-      for (; in_.index < what.count; ++in_.index, in_.offset = 0) {
+      for (; what.count > in_.index; ++in_.index, in_.offset = 0) {
         auto const [first, last] = part(in_.chunk(), in_.segment());
         std::size_t const all = last - first;
         while (in_.offset < all) {

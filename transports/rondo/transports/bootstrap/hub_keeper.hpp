@@ -15,7 +15,7 @@ namespace rondo::inline v0::detail {
 class hub_keeper {
  public:
   static void keep(std::unique_ptr<coordinator> hub) {
-    static hub_keeper keeper;
+    auto& keeper = instance();
     hub->retire();
     std::scoped_lock const lock(keeper.mutex_);
     keeper.forget_the_parents();
@@ -23,7 +23,16 @@ class hub_keeper {
     keeper.hubs_.push_back(std::move(hub));
   }
 
+  /// To be called before the construction of a static object that may own groups until the process ends: it is then
+  /// destroyed before the keeper is.
+  static void outlive() { (void)instance(); }
+
  private:
+  static hub_keeper& instance() {
+    static hub_keeper keeper;
+    return keeper;
+  }
+
   hub_keeper() = default;
   ~hub_keeper() { forget_the_parents(); }
 
