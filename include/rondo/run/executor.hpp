@@ -111,6 +111,7 @@ class executor {
       rank_t const q = out_.peer();
       slice const what = out_.what();
       if (!marks_.sent(q) && !marks_.send(q, goes_on_at(0))) return moved;
+      // The count stands first, here and below, because nvcc takes "index <" for the beginning of a template.
       for (; what.count > out_.index; ++out_.index, out_.offset = 0) {
         int const c = out_.chunk();
         auto const [first, last] = part(c, out_.segment());
