@@ -24,7 +24,9 @@ class boxed_request {
   template <class Request>
   explicit boxed_request(Request const& r) noexcept
       : prepare_([](void const* box, run::job& j, rank_t rank, int ranks) {
-          static_cast<Request const*>(box)->prepare(j, rank, ranks);
+          auto const& own = *static_cast<Request const*>(box);
+          own.prepare(j, rank, ranks);
+          if constexpr (C == collective::all_reduce) own.fold_at_once(j);
         }),
         root_(r.root()), bytes_(r.bytes()) {
     static_assert(Request::kind == C && !Request::keeps_order && std::is_trivially_copyable_v<Request>);
@@ -35,6 +37,9 @@ class boxed_request {
   rank_t root() const noexcept { return root_; }
   std::size_t bytes() const noexcept { return bytes_; }
   void prepare(run::job& j, rank_t rank, int ranks) const { prepare_(box_.data(), j, rank, ranks); }
+
+  /// All contributions may be folded at once: prepare() has said how.
+  void fold_at_once(run::job&) const noexcept requires(C == collective::all_reduce) {}
 
  private:
   alignas(void*) std::array<std::byte, 88> box_;
