@@ -5,8 +5,8 @@
 #   tests/run.sh --ci             also what needs RDMA, in guests, and hosts as network namespaces, in short; then
 #                                 again with sanitizers
 #   tests/run.sh --suite NAME …   only these: unit static conformance multi faults cuda_host launchers headers fail
-#                                 consumers style examples sanitizers, and soak, big, net, cuda, torch, which
-#                                 nothing else here runs; vm has tests/vm/run.sh
+#                                 consumers style examples sanitizers, and soak, big, net, cuda, nccl, torch,
+#                                 which nothing else here runs; vm has tests/vm/run.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
