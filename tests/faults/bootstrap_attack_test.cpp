@@ -220,6 +220,7 @@ TEST_P(deaths, a_killed_rank_is_named_on_all_others_within_a_second) {
       bool const concerned = r % 2 == victim % 2;
       if (part->failed() != concerned) return 4;
       if (concerned && part->verdict().rank != victim / 2) return 5;
+      std::this_thread::sleep_for(500ms);  // to those that have yet to look, who leaves would be lost too
       auto const end = clock::now();
       return g->verdict().what.find("died") == std::string::npos ? 6 : seconds_since(end) > 1 ? 7 : 0;
     });
