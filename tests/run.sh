@@ -2,8 +2,8 @@
 # Installs what is missing (Debian 12, as root), builds and runs the tests. The last line counts: N passed, N failed.
 #
 #   tests/run.sh                  everything that runs by default
-#   tests/run.sh --ci             also what needs RDMA, in guests, and hosts as network namespaces, in short; then
-#                                 again with sanitizers
+#   tests/run.sh --ci             also internal headers and, in short, what needs RDMA, in guests, and hosts as
+#                                 network namespaces; then again with sanitizers
 #   tests/run.sh --suite NAME …   only these: unit static conformance multi faults cuda_host launchers headers fail
 #                                 consumers style examples sanitizers, and soak, big, net, cuda, nccl, torch,
 #                                 which nothing else here runs; vm has tests/vm/run.sh

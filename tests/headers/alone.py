@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Every header compiles alone, and all together with each compiler and standard and under hostile macros."""
+"""Every header compiles alone: alone.py public|internal. With the public ones, all headers compile together, with each
+compiler and standard and under hostile macros."""
 
 import itertools
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -11,6 +13,8 @@ import checks
 
 # Names that system headers, X11 and logging libraries are known to define.
 hostile = "I B0 small unix linux None Bool Status Success Always True False CHECK LOG DEBUG INFO WARNING ERROR".split()
+
+internal = re.compile(r"rondo/(detail|run|(transports|adapters)/\w+)/")
 
 
 def main():
@@ -31,9 +35,10 @@ def main():
         # What a header forgets to include no compiler finds, so one is enough for each, and they take turns. What only
         # one compiler or standard refuses shows among all headers.
         turns = itertools.cycle(zip(checks.compilers, ("c++20", "c++2b")))
-        for name, (compiler, standard) in zip(names, turns):
+        wanted = [name for name in names if bool(internal.match(name)) == (sys.argv[1] == "internal")]
+        for name, (compiler, standard) in zip(wanted, turns):
             case(compiler, standard, name, f"#include <{name}>\n#include <{name}>\n")
-        for compiler in checks.compilers:
+        for compiler in checks.compilers if sys.argv[1] == "public" else ():
             for standard in ("c++20", "c++2b"):
                 case(compiler, standard, "all headers", everything)
             poison = [f"#undef {word}\n#define {word} a hostile macro\n" for word in hostile]
