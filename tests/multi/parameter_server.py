@@ -21,7 +21,7 @@ size = ["--epochs", "4"] if whole else ["--epochs", "1", "--limit", "6000"]
 accuracy_loss = 1 if whole else 5  # points; short runs scatter
 
 
-def command(ranks, *options):
+def command(ranks, *options, size=size):
     """With a grace that outlasts the job: a worker that is killed must not end the others."""
     return [launcher, "launch", "-n", str(ranks), "--grace", "100", "--", trainer, *size, *map(str, options)]
 
@@ -53,7 +53,8 @@ def others_go_on(bound, limit):
 
 def survives_a_death():
     """Worker 1 of 3 is killed; the others take over what it would have done, on two servers."""
-    job = subprocess.Popen(command(5, "--servers", 2, "--step", 4, "--lead", 3, "--lease", 5000),
+    some_seconds = ["--epochs", "8", "--limit", "6000", "--step", "30"]
+    job = subprocess.Popen(command(5, "--servers", 2, "--lead", 3, "--lease", 5000, size=some_seconds),
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(1.5)
     os.kill(checks.processes_of_ranks(job.pid)[3], signal.SIGKILL)
