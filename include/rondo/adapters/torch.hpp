@@ -69,7 +69,7 @@ class torch_backend : public torch_interface {
   const std::string getBackendName() const override { return "rondo"; }
 
   handle allreduce(tensors& data, c10d::AllreduceOptions const& o) override {
-    return reduce_all(c10d::OpType::ALLREDUCE, detail::one_of("all_reduce", data), o);
+    return reduce_all(c10d::OpType::ALLREDUCE, detail::single("all_reduce", data), o);
   }
   handle allreduce_coalesced(tensors& data, c10d::AllreduceCoalescedOptions const& o) override {
     detail::check_tensors("all_reduce_coalesced", data);
@@ -77,7 +77,7 @@ class torch_backend : public torch_interface {
   }
 
   handle reduce(tensors& data, c10d::ReduceOptions const& o) override {
-    auto const mine = detail::one_of("reduce", data);
+    auto const mine = detail::single("reduce", data);
     auto const root = checked_rank("reduce", "root", o.rootRank);
     detail::check_reduction(mine.front().scalar_type(), o.reduceOp);
     return start(c10d::OpType::REDUCE, mine, [=, this, op = o.reduceOp, timeout = o.timeout] {
@@ -93,7 +93,7 @@ class torch_backend : public torch_interface {
   handle reduce_scatter(tensors& out, std::vector<tensors>& in, c10d::ReduceScatterOptions const& o) override {
     detail::check_count("reduce_scatter", "list of input tensors", 1, in.size());
     detail::check_count("reduce_scatter", "input tensors", size(), in.front().size());
-    auto const mine = detail::one_of("reduce_scatter", out);
+    auto const mine = detail::single("reduce_scatter", out);
     return start(c10d::OpType::REDUCE_SCATTER, mine,
                  scattered_sums(in.front(), mine, detail::counts_of(in.front()), o));
   }
@@ -102,7 +102,7 @@ class torch_backend : public torch_interface {
   }
 
   handle broadcast(tensors& data, c10d::BroadcastOptions const& o) override {
-    auto const mine = detail::one_of("broadcast", data);
+    auto const mine = detail::single("broadcast", data);
     auto const root = checked_rank("broadcast", "root", o.rootRank);
     return start(c10d::OpType::BROADCAST, mine, [=, this] {
       detail::packed all(mine);
@@ -116,7 +116,7 @@ class torch_backend : public torch_interface {
   handle allgather(std::vector<tensors>& out, tensors& in, c10d::AllgatherOptions const& o) override {
     detail::check_count("all_gather", "list of output tensors", 1, out.size());
     detail::check_count("all_gather", "output tensors", size(), out.front().size());
-    auto const mine = detail::one_of("all_gather", in);
+    auto const mine = detail::single("all_gather", in);
     return start(c10d::OpType::ALLGATHER, out.front(),
                  gathered(mine, out.front(), detail::counts_of(out.front()), o.timeout));
   }
@@ -147,7 +147,7 @@ class torch_backend : public torch_interface {
 #endif
 
   handle gather(std::vector<tensors>& out, tensors& in, c10d::GatherOptions const& o) override {
-    auto const mine = detail::one_of("gather", in);
+    auto const mine = detail::single("gather", in);
     auto const root = checked_rank("gather", "root", o.rootRank);
     auto const all = of_root("gather", "output", root, out, mine);
     return start(c10d::OpType::GATHER, all, [=, this] {
@@ -160,7 +160,7 @@ class torch_backend : public torch_interface {
     });
   }
   handle scatter(tensors& out, std::vector<tensors>& in, c10d::ScatterOptions const& o) override {
-    auto const mine = detail::one_of("scatter", out);
+    auto const mine = detail::single("scatter", out);
     auto const root = checked_rank("scatter", "root", o.rootRank);
     auto const all = of_root("scatter", "input", root, in, mine);
     return start(c10d::OpType::SCATTER, mine, [=, this] {
@@ -345,7 +345,7 @@ class torch_backend : public torch_interface {
 
   handle post(char const* call, c10d::OpType type, tensors const& data, rank_t peer, int tag) {
     if (!mail_) throw error("the process group was destroyed: make a new one");
-    auto const mine = detail::one_of(call, data);
+    auto const mine = detail::single(call, data);
     auto const box = std::make_shared<detail::packed>(mine);
     bool const is_sent = type == c10d::OpType::SEND;
     detail::parcel parcel{.bytes = box->as_bytes(),

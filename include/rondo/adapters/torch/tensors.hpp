@@ -38,7 +38,7 @@ inline void check_count(char const* call, char const* what, std::size_t count, s
 }
 
 /// The one tensor of a list: c10d passes lists for processes with several devices.
-inline tensors one_of(char const* call, tensors const& given) {
+inline tensors single(char const* call, tensors const& given) {
   check_count(call, "tensor a call", 1, given.size());
   check_tensors(call, given);
   return given;
