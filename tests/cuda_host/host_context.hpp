@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/cuda/block.hpp>
 #include <rondo/cuda/board.hpp>
 
 #include <array>
@@ -23,8 +24,9 @@ namespace cuda_host {
 /// What the threads of a block share.
 class block_of_threads {
  public:
-  explicit block_of_threads(unsigned threads) : meeting_(threads) {}
+  explicit block_of_threads(unsigned threads) : scratch_(rondo::device::scratch_count(threads)), meeting_(threads) {}
 
+  double* scratch() { return scratch_.data(); }
   void meet() { meeting_.arrive_and_wait(); }
 
   /// No object of a vote is used twice before all have read it: votes take turns.
@@ -35,6 +37,7 @@ class block_of_threads {
   }
 
  private:
+  std::vector<double> scratch_;
   std::barrier<> meeting_;
   std::array<std::atomic<bool>, 2> objections_{};
 };
@@ -51,6 +54,7 @@ class context {
   unsigned threads() const { return threads_; }
   unsigned block() const { return number_; }
   unsigned blocks() const { return blocks_; }
+  double* scratch() { return own_.scratch(); }
 
   void sync() { own_.meet(); }
   bool sync_and(bool yes) { return own_.vote(yes, turn_++); }

@@ -11,7 +11,8 @@ import checks
 root = checks.root
 folders = ("include/rondo", "include/rondo/adapters", "include/rondo/async", "include/rondo/diagnostics",
            "include/rondo/fused", "include/rondo/gradient", "include/rondo/gradient/compression",
-           "include/rondo/pipeline", "include/rondo/schedule", "transports/rondo/transports", "cuda/rondo/cuda")
+           "include/rondo/pipeline", "include/rondo/schedule", "transports/rondo/transports", "cuda/rondo/cuda",
+           "cuda/rondo/cuda/fused")
 public_headers = [path for folder in folders for path in sorted((root / folder).iterdir())
                   if path.suffix in (".hpp", ".h", ".cuh")]
 pages = {path.name: path.read_text() for path in (root / "docs" / "reference").glob("*.md")}
