@@ -4,10 +4,8 @@
 #include <rondo/detail/bucket_thread.hpp>
 #include <rondo/detail/gradient_agreement.hpp>
 #include <rondo/detail/gradient_copies.hpp>
+#include <rondo/detail/step_rules.hpp>
 #include <rondo/diagnostics/straggler.hpp>
-#include <rondo/error.hpp>
-#include <rondo/fused/clip.hpp>
-#include <rondo/fused/finite.hpp>
 #include <rondo/gradient/bucket.hpp>
 #include <rondo/gradient/options.hpp>
 #include <rondo/gradient/parameter.hpp>
@@ -15,7 +13,6 @@
 #include <rondo/registered_buffer.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -92,11 +89,7 @@ class bucket_pipeline {
 
   /// Returns the number of the step.
   std::uint64_t begin(gradient_step_options const& step) {
-    if (open_)
-      throw invalid_argument("a step was begun before the one before it was finished, or that was abandoned: call "
-                             "finish() on every step");
-    if (!(step.weight >= 0 && std::isfinite(step.weight) && step.loss_scale > 0 && std::isfinite(step.loss_scale)))
-      throw invalid_argument("a step needs a finite weight, not below 0, and a finite loss scale above 0");
+    check_begin(open_, step);
     if (began_ == clock::time_point()) ended_ = clock::now();
     began_ = clock::now();
     step_ = step;
@@ -113,14 +106,10 @@ class bucket_pipeline {
 
   /// The gradient of a parameter is complete. From any thread; copies it where it does not lie in the bucket.
   void ready(std::size_t id) {
-    check_open();
-    if (id >= parameters_.size())
-      throw invalid_argument("there is no parameter " + std::to_string(id) + ": give its number in the list, below " +
-                             std::to_string(parameters_.size()));
+    check_open(open_);
+    check_number(id, parameters_.size());
     if (!step_.synchronize) return;
-    if (!thread_.claim(id))
-      throw invalid_argument("parameter " + parameters_[id].text() +
-                             " was ready twice in a step: call ready() once, after all has been added to its gradient");
+    if (!thread_.claim(id)) refuse_second(parameters_[id]);
     used_[id] = 1;
     fill(id);
     thread_.deliver(id);
@@ -128,7 +117,7 @@ class bucket_pipeline {
 
   /// What is left is not coming: its place is filled with zeros. All buckets can be handled then.
   void close() {
-    check_open();
+    check_open(open_);
     for (std::size_t id = 0; id < parameters_.size(); ++id) {
       if (!thread_.claim(id)) continue;
       if (fault_ == 0 && step_.weight != 0 && !options_.allow_unused) fault_ = id + 1;
@@ -150,7 +139,7 @@ class bucket_pipeline {
 
   /// The step of this rank alone, which communicates nothing.
   gradient_report skip() {
-    check_open();
+    check_open(open_);
     saved_weight_ = step_.weight;
     open_ = false;
     gradient_report r;
@@ -180,10 +169,7 @@ class bucket_pipeline {
 
   /// The norm of the mean and what follows from it. `squares`: the sum of those of the reduced gradients.
   void judge(gradient_report& r, double squares, bool finite) const noexcept {
-    r.finite = finite;
-    r.norm = std::sqrt(squares) / divisor(1);
-    if (is_finite(r.norm) && is_finite(options_.max_norm))
-      r.clip = static_cast<double>(clip_factor(r.norm * r.norm, options_.max_norm));
+    detail::judge(r, squares, finite, divisor(1), options_.max_norm);
   }
 
   /// Ends the step, all of whose buckets have been handled, and says how it went. `called`: when finish() was;
@@ -194,10 +180,7 @@ class bucket_pipeline {
     complain();
     r.weight = total_weight();
     for (double const own : words_.own) r.own.emplace_back(own);
-    auto const [fastest, slowest] = std::minmax_element(r.own.begin(), r.own.end());
-    r.slowest = static_cast<rank_t>(slowest - r.own.begin());
-    r.behind = *slowest - *fastest;
-    stragglers_.add(r.own);
+    name_slowest(r, stragglers_);
     for (std::size_t b = 0; b <= last(); ++b) {
       auto const busy = thread_.busy(b);
       r.bytes += memory_[b].size();
@@ -209,10 +192,6 @@ class bucket_pipeline {
   }
 
  private:
-  void check_open() const {
-    if (!open_) throw invalid_argument("this step is finished: begin another one");
-  }
-
   void fill(std::size_t id) {
     if (step_.weight == 0)
       clear(id);
@@ -231,12 +210,8 @@ class bucket_pipeline {
   void complain() const {
     auto const bad = first_fault();
     if (bad == words_.fault.end()) return;
-    auto const rank = static_cast<rank_t>(bad - words_.fault.begin());
-    auto const id = static_cast<std::size_t>(*bad) - 1;
-    throw invalid_argument("the gradient of parameter " + parameters_[id].text() + " was not ready on rank " +
-                               std::to_string(rank) +
-                               " when its step was finished: call ready() for every parameter, or set allow_unused",
-                           rank);
+    complain_about_missing(parameters_[static_cast<std::size_t>(*bad) - 1],
+                           static_cast<rank_t>(bad - words_.fault.begin()));
   }
 
   communicator<X> comm_;
