@@ -23,6 +23,8 @@ needs = {
     "rondo/adapters/mpi.": ("mpich", "ompi-c"),
     "rondo/adapters/torch": (),
     "rondo/adapters/nccl/cuda_memory.": ("cudart",),
+    "rondo/transports/cuda_ipc.": ("cudart",),
+    "rondo/transports/cuda_ipc/cuda_runtime.": ("cudart",),
     "rondo/transports/ucx": ("ucx",),
     "rondo/transports/verbs": ("libibverbs",),
 }

@@ -4,8 +4,8 @@
 #   tests/run.sh                  everything that runs by default
 #   tests/run.sh --ci             also internal headers and, in short, what needs RDMA, in guests, and hosts as
 #                                 network namespaces; then again with sanitizers
-#   tests/run.sh --suite NAME …   only these: unit static conformance multi faults cuda_host launchers headers fail
-#                                 consumers style examples sanitizers, and soak, big, net, cuda, nccl, torch,
+#   tests/run.sh --suite NAME …   only these: unit static conformance multi faults cuda_host cuda_ipc launchers headers
+#                                 fail consumers style examples sanitizers, and soak, big, net, cuda, nccl, torch,
 #                                 which nothing else here runs; vm has tests/vm/run.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -31,7 +31,7 @@ ceiling = {"transports/": "communicator", "cuda/": "run"}
 libraries = {
     "rondo/transports/ucx": ("ucp/", "ucs/", "uct/"),
     "rondo/transports/verbs": ("infiniband/", "rdma/"),
-    "rondo/transports/cuda_ipc.hpp": ("cuda", "cuda_runtime"),
+    "rondo/transports/cuda_ipc": ("cuda",),
     "rondo/adapters/nccl.h": ("nccl", "cuda"),
     "rondo/adapters/torch": ("torch/", "ATen/", "c10/"),
     "rondo/adapters/nccl": ("cuda",),
@@ -80,7 +80,7 @@ class tree:
             return f"<{included}> does not exist"
         here, there = folder_of(name), folder_of(included)
         if there:
-            bridge = name == "rondo/transports/cuda_ipc.hpp" or name.startswith("rondo/adapters/")
+            bridge = name.startswith(("rondo/transports/cuda_ipc", "rondo/adapters/"))
             return "" if here == there or bridge else f"<{included}> lies in another root"
         top = rank[ceiling[here]] if here else self.layer(name)
         bottom = self.layer(included)

@@ -3,9 +3,9 @@
 #include <rondo/detail/by_rank.hpp>
 #include <rondo/detail/file_descriptor.hpp>
 #include <rondo/detail/ring_streams.hpp>
-#include <rondo/detail/text.hpp>
 #include <rondo/group.hpp>
 #include <rondo/pollable.hpp>
+#include <rondo/transports/shm/descriptors.hpp>
 #include <rondo/transports/shm/door.hpp>
 
 #include <array>
@@ -36,27 +36,10 @@ class shm : public detail::ring_streams {
     std::vector<detail::inbox> inboxes(static_cast<std::size_t>(g->size()));
     auto const& mine = detail::by_rank(inboxes, g->rank()) = detail::make_inbox(layout);
 
-    detail::door const door(g->size());
-    auto const secrets = g->exchange(door.secret(), deadline);
-    // A connection waits until it is let in, so all ranks may ask first and answer afterwards.
-    std::vector<detail::file_descriptor> asked(secrets.size());
+    auto theirs = detail::exchange_descriptors(*g, std::array{mine.memory->get(), mine.waker->get()}, deadline);
     for (rank_t q = 0; q < g->size(); ++q) {
       if (q == g->rank()) continue;
-      auto& call = detail::by_rank(asked, q) = detail::door::knock(detail::by_rank(secrets, q));
-      if (!call) fail_unreachable(*g, q);
-    }
-    for (int answered = 1; answered < g->size();) {
-      if (!door.rings_before(deadline)) fail_late(*g, answered);
-      auto const caller = door.let_in(deadline);
-      if (caller && detail::send_descriptors(caller.get(), std::array{mine.memory->get(), mine.waker->get()}))
-        ++answered;
-    }
-    for (rank_t q = 0; q < g->size(); ++q) {
-      if (q == g->rank()) continue;
-      int const call = detail::by_rank(asked, q).get();
-      if (!detail::readable_before(call, deadline)) fail_unreachable(*g, q);
-      auto [memory, waker] = detail::receive_descriptors<2>(call);
-      if (!memory) fail_unreachable(*g, q);
+      auto& [memory, waker] = detail::by_rank(theirs, q);
       detail::by_rank(inboxes, q) = {std::make_shared<detail::file_descriptor const>(std::move(memory)),
                                      std::make_shared<detail::file_descriptor const>(std::move(waker))};
     }
@@ -78,22 +61,6 @@ class shm : public detail::ring_streams {
 
  private:
   using ring_streams::ring_streams;
-
-  [[noreturn, gnu::cold]] static void fail_unreachable(group& g, rank_t q) {
-    failure const why{failure::kind::other, q,
-                      detail::text_of({"ranks ", g.rank(), " and ", q,
-                                       " cannot share memory, they are on different hosts or in different containers: "
-                                       "use tcp"})};
-    g.report(why);
-    throw connect_error(why.what, q);
-  }
-
-  [[noreturn, gnu::cold]] static void fail_late(group& g, int answered) {
-    if (g.failed()) g.verdict().raise();
-    throw connect_error(
-        detail::text_of({"only ", answered, " of ", g.size(),
-                         " ranks came to connect over shared memory before the deadline: let every rank connect"}));
-  }
 };
 
 static_assert(pollable<shm>);
