@@ -19,7 +19,8 @@ concept folds_narrow = is_small_float<T> && folds<Op, float>;
 
 /// Whether T is folded many elements at a time; else one by one.
 template <class T, class Op>
-inline constexpr bool folds_in_lanes = (std::is_arithmetic_v<T> && sizeof(T) <= 8) || folds_narrow<T, Op>;
+inline constexpr bool folds_in_lanes = (std::is_arithmetic_v<T> && sizeof(T) <= 8) ||
+                                       (converts_lanes && folds_narrow<T, Op>);
 
 /// How many sources one pass over memory takes. Where conversions cost more than the nearest cache, 2.
 template <class T, class Op>
@@ -120,7 +121,7 @@ template <class T, std::size_t Bytes, class Op>
   std::byte const* const a = sources[0];
   std::byte const* const b = sources[1];
   std::size_t done = 0;
-  if constexpr (std::is_same_v<T, float16> && Bytes >= register_bytes(instruction_set::avx2)) {
+  if constexpr (converts_at_once<T, Bytes>) {
     for (constexpr std::size_t half = Bytes / 2; done + half <= bytes; done += half) {
       lanes<std::int16_t, half> x, y;
       lanes<float, Bytes> p, q;

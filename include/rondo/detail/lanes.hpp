@@ -1,8 +1,12 @@
 #pragma once
 
+#include <rondo/detail/instruction_set.hpp>
+#include <rondo/float16.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace rondo::inline v0::detail {
 
@@ -32,6 +36,24 @@ template <std::size_t Bytes, class F>
   for (std::size_t i = 0; i < Bytes / sizeof(float); ++i) a.each[i] = function(a.each[i], b.each[i]);
   x = a.all;
 }
+
+/// Whether there are conversions between registers of narrow floats and of floats. nvcc compiles no vectors in
+/// functions that are for devices too, as these are.
+#ifdef __CUDACC__
+inline constexpr bool converts_lanes = false;
+#else
+inline constexpr bool converts_lanes = true;
+#endif
+
+/// Whether a register of T is converted by widen() and narrow(). Without optimisation clang makes them calls of
+/// functions that only its own run-time library has, and programs are linked with that of g++.
+#if defined(__clang__) && !defined(__OPTIMIZE__)
+template <class T, std::size_t Bytes>
+inline constexpr bool converts_at_once = false;
+#else
+template <class T, std::size_t Bytes>
+inline constexpr bool converts_at_once = Bytes >= register_bytes(instruction_set::avx2) && std::is_same_v<T, float16>;
+#endif
 
 /// float16 to float and back, rounded to nearest even: the instructions of F16C. Compilers offer their builtin
 /// functions only where the target has F16C, which the text that all instruction sets share cannot ask for.

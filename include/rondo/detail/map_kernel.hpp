@@ -21,7 +21,7 @@ template <class T, std::size_t Bytes>
     using pattern = std::conditional_t<sizeof(T) == 1, std::int8_t, std::int16_t>;
     lanes<pattern, Bytes / 4 * sizeof(T)> narrow;
     std::memcpy(&narrow, from, sizeof narrow);
-    if constexpr (std::is_same_v<T, float16> && Bytes >= register_bytes(instruction_set::avx2))
+    if constexpr (converts_at_once<T, Bytes>)
       widen<Bytes>(narrow, floats);
     else
       T::format::decode(__builtin_convertvector(narrow, lanes<std::int32_t, Bytes>), floats);
@@ -73,13 +73,15 @@ template <class Out, class In, class F>
 
 /// out[i] = Out(function(float(in[i]))) for narrow floats and floats; `out` may be `in` if Out is not wider than In.
 template <class Out, class In, class F>
-void map_in_float(instruction_set set, F const& function, std::byte* out, std::byte const* in,
+void map_in_float([[maybe_unused]] instruction_set set, F const& function, std::byte* out, std::byte const* in,
                   std::size_t count) noexcept {
   std::size_t i = 0;
+  if constexpr (converts_lanes) {
 #ifdef __x86_64__
-  if (set != instruction_set::baseline) i = map_avx2<Out, In>(function, out, in, count);
+    if (set != instruction_set::baseline) i = map_avx2<Out, In>(function, out, in, count);
 #endif
-  if (set == instruction_set::baseline) i = map_baseline<Out, In>(function, out, in, count);
+    if (set == instruction_set::baseline) i = map_baseline<Out, In>(function, out, in, count);
+  }
   for (; i < count; ++i)
     store(out + i * sizeof(Out), static_cast<Out>(function(static_cast<float>(load<In>(in + i * sizeof(In))))));
 }

@@ -23,14 +23,18 @@ template <class F>
 #else
     x = std::sqrt(x);
 #endif
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(__CUDA_ARCH__)
   } else if constexpr (std::is_same_v<F, lanes<float, 16>>) {
     x = __builtin_ia32_sqrtps(x);
   } else if constexpr (std::is_same_v<F, lanes<float, 32>>) {
     to_square_root_avx(x);
 #endif
   } else {
-    for (std::size_t i = 0; i < sizeof(F) / sizeof(float); ++i) x[i] = std::sqrt(x[i]);
+    for (std::size_t i = 0; i < sizeof(F) / sizeof(float); ++i) {
+      float root = x[i];
+      to_square_root(root);
+      x[i] = root;
+    }
   }
 }
 
