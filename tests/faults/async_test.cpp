@@ -68,7 +68,9 @@ TEST_P(worker, that_is_killed_does_not_stop_the_rest) {
     if (r != victim) { EXPECT_EQ(ranks[r].how, ending::done) << "rank " << r << ": " << ranks[r].text(); }
 }
 
-INSTANTIATE_TEST_SUITE_P(of_three, worker, testing::Combine(testing::Values(3, 0), testing::ValuesIn(process_media)),
+INSTANTIATE_TEST_SUITE_P(of_three, worker,
+                         testing::Values(std::tuple(3, medium::shm), std::tuple(3, medium::tcp),
+                                         std::tuple(0, medium::shm), std::tuple(0, medium::multi)),
                          name_of_case);
 
 /// A worker that is stopped is waited for no longer than its lease, and comes back.

@@ -158,6 +158,7 @@ TEST(parameter_server, refuses_what_cannot_be_in_a_sentence) {
   for (auto const& servers : {std::vector<rank_t>{}, {0, 0}, {3}, {-1}, {0, 1, 2}})
     EXPECT_NE(said({.servers = servers}).find("different ranks as servers"), std::string::npos);
   EXPECT_NE(said({.bounds = {.delay = 0}}).find("at least"), std::string::npos);
+  EXPECT_NE(said({.lease = std::chrono::milliseconds(0)}).find("longer than any step"), std::string::npos);
 
   in_process::run(2, [](comm& c) {
     parameter_server server(c, 10);

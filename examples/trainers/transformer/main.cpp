@@ -1,4 +1,5 @@
 #include "options.hpp"
+#include "train_in_stages.hpp"
 #include "trainer.hpp"
 #include <rondo/transports/bootstrap.hpp>
 #include <rondo/transports/shm.hpp>
@@ -34,7 +35,10 @@ void run(communicator& comm, options const& chosen) {
                 ms(r.behind));
     std::fflush(stdout);
   };
-  chosen.sharded ? train<sharded_adamw>(comm, chosen, observe) : train<whole_adamw>(comm, chosen, observe);
+  if (chosen.stages > 1)
+    train_in_stages(comm, chosen, observe);
+  else
+    chosen.sharded ? train<sharded_adamw>(comm, chosen, observe) : train<whole_adamw>(comm, chosen, observe);
   if (speaks) std::printf("replicas identical\n");
 }
 

@@ -19,6 +19,7 @@ struct options {
   std::size_t steps = 100, batch = 8, every = 10;
   double rate = 1e-3, decay = 0.1, max_norm = 1;
   std::uint64_t seed = 1;
+  int stages = 1, microbatches = 4;
   bool sharded = false, overlap = true, ordered = false;
   std::size_t first_bucket = std::size_t{1} << 20, bucket = std::size_t{25} << 20;
 
@@ -42,6 +43,8 @@ struct options {
         ->capture_default_str();
     app.add_option("--text", text, "to learn from")->capture_default_str();
     app.add_option("--loss-log", loss_log, "write step and loss of every step to this file");
+    number("--stages", stages, "that the blocks are spread over; the ranks of a stage divide the batch");
+    number("--microbatches", microbatches, "that a batch is cut into where there are stages");
     app.add_flag("--sharded", sharded, "each rank keeps a part of the state of AdamW (ZeRO-1)");
     app.add_flag("--overlap,!--no-overlap", overlap, "communicate during the backward pass")->capture_default_str();
     app.add_flag("--ordered", ordered, "sums that do not depend on buckets");
@@ -53,6 +56,8 @@ struct options {
   void check() const {
     if (shape.width % shape.heads != 0)
       throw std::invalid_argument("--heads must divide --width: try --width 64 --heads 4");
+    if (sharded && stages > 1)
+      throw std::invalid_argument("--sharded takes the norm of the gradient over one stage: leave out --stages");
   }
 };
 

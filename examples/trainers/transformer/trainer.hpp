@@ -31,12 +31,14 @@ class whole_adamw {
   void broadcast_values() { sync_.broadcast_values(); }
   void check_values() { sync_.check_values(); }
 
-  /// Calls backward(ready), which calls ready(tensor) for each, and makes a step.
-  template <class Backward>
-  rondo::gradient_report step(double weight, Backward&& backward) {
+  /// Calls backward(ready), which calls ready(tensor) for each, and makes a step. Before that, judge(report) may find
+  /// out more about the gradient, and returns what to multiply it with.
+  template <class Backward, class Judge>
+  rondo::gradient_report step(double weight, Backward&& backward, Judge&& judge) {
     auto step = sync_.begin({.weight = weight});
     backward([&](std::size_t id) { step.ready(id); });
     auto report = step.finish();
+    float const scale = judge(report);
     if (!report.finite) return report;
     auto const start = std::chrono::steady_clock::now();
     auto const update = rule_.at(++steps_);
@@ -45,10 +47,14 @@ class whole_adamw {
       auto* const value = static_cast<float*>(p.values);
       auto const* const gradient = static_cast<float const*>(p.gradient);
       auto& [mean, square] = moments_[id];
-      for (std::size_t i = 0; i < p.count; ++i) update(gradient[i], value[i], mean[i], square[i]);
+      for (std::size_t i = 0; i < p.count; ++i) update(scale * gradient[i], value[i], mean[i], square[i]);
     }
     report.update += std::chrono::steady_clock::now() - start;
     return report;
+  }
+  template <class Backward>
+  rondo::gradient_report step(double weight, Backward&& backward) {
+    return step(weight, backward, [](auto const&) { return 1.0F; });
   }
 
  private:

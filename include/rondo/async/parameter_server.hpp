@@ -152,6 +152,10 @@ class parameter_server {
                                   " ranks needs different ranks as servers, one at least, and a rank that works: give "
                                   "others in parameter_server_options::servers";
                          });
+    collectives::require(options_.lease.count() > 0, [&] {
+      return "a lease of " + std::to_string(options_.lease.count()) +
+             " ms makes every worker silent at once: let it be longer than any step";
+    });
     collectives::require(options_.bounds.delay >= workers_ - 1, [&] {
       return "with " + std::to_string(workers_) + " workers a gradient may be " + std::to_string(workers_ - 1) +
              " updates late even if all are equally fast: let staleness_bounds::delay be at least that";

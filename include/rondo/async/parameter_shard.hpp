@@ -15,6 +15,8 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace rondo::inline v0 {
@@ -68,7 +70,8 @@ class parameter_shard {
  public:
   parameter_shard(std::span<T> values, Rule& rule, std::size_t workers, staleness_bounds bounds,
                   std::chrono::milliseconds lease)
-      : values_(values), rule_(rule), ledger_(workers, bounds, lease, clock::now()), seen_(workers) {}
+      : values_(values), rule_(rule), ledger_(workers, bounds, std::min(lease, longest_lease), clock::now()),
+        seen_(workers) {}
 
   /// Returns when every worker has left or was lost.
   served_shard serve(std::span<communicator<X>> links) {
@@ -81,6 +84,8 @@ class parameter_shard {
   }
 
  private:
+  static constexpr std::chrono::milliseconds longest_lease = std::chrono::hours(24 * 365);  // the clock ends later
+
   using clock = std::chrono::steady_clock;
   using kind = parameter_request::kind;
 
