@@ -50,6 +50,17 @@ std::string_view transport_name(X const& x) noexcept {
   return {};
 }
 
+/// Whether the bytes of write() and read() may lie in memory of a device, which the processor cannot address:
+/// x.takes_device_memory(), if it has that member, else no. What readable() shows is always memory of the host.
+template <transport X>
+bool takes_device_memory(X const& x) noexcept {
+  if constexpr (requires {
+                  { x.takes_device_memory() } -> std::same_as<bool>;
+                })
+    return x.takes_device_memory();
+  return false;
+}
+
 /// Bytes of one write or read by which a large message moves best over the transport: its piece_bytes(), if it has that
 /// member, else as much as stays in the nearest caches.
 template <transport X>

@@ -4,7 +4,8 @@
 namespace rondo::testing {
 namespace {
 
-using backends = ::testing::Types<over_devices<place::one_process, device_sharing::automatic, buffers::of_either>,
+using backends = ::testing::Types<over_devices<place::one_process, device_sharing::automatic, buffers::of_the_device>,
+                                  over_devices<place::one_process, device_sharing::automatic, buffers::of_either>,
                                   over_devices<place::own_process, device_sharing::files, buffers::of_the_device>,
                                   over_devices<place::own_process, device_sharing::files, buffers::of_either>,
                                   over_devices<place::own_process, device_sharing::automatic, buffers::of_the_host>>;

@@ -4,8 +4,7 @@
 namespace rondo::testing {
 namespace {
 
-using backends = ::testing::Types<over_devices<place::one_process, device_sharing::automatic, buffers::of_the_device>,
-                                  over_devices<place::own_process, device_sharing::handles, buffers::of_either>>;
+using backends = ::testing::Types<over_devices<place::own_process, device_sharing::handles, buffers::of_either>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(cuda_ipc, transport_suite, backends);
 
 }  // namespace

@@ -139,6 +139,94 @@ TEST(cuda_ipc, keeps_what_a_late_peer_has_open) {
   for (auto const& o : places) EXPECT_EQ(o.runtime.inside().faults(), std::vector<std::string>{});
 }
 
+/// The first byte at each of these places.
+std::vector<int> first_bytes(host_runtime const& runtime, std::vector<std::byte*> const& places) {
+  std::vector<int> values;
+  for (auto const* place : places) {
+    std::byte b{};
+    runtime.copy(&b, place, 1, nullptr);
+    runtime.wait(nullptr);
+    values.push_back(static_cast<int>(b));
+  }
+  return values;
+}
+
+TEST(cuda_ipc, opens_an_allocation_once_for_all_buffers_in_it) {
+  auto const places = places_of(3, place::own_process);
+  auto const groups = in_process_group::make(3);
+  on_ranks(3, [&](rank_t r) {
+    auto const i = static_cast<std::size_t>(r);
+    auto const& runtime = places[i].runtime;
+    auto const until = group::clock::now() + std::chrono::seconds(20);
+    auto x = transport_type::connect(groups[i], places[i]);
+    auto const buffer_of = [&](int value) {
+      device_buffer b(runtime, 5000);
+      b.put(bytes(5000, static_cast<std::byte>(value + r)));
+      return b;
+    };
+    std::optional<device_buffer> b(buffer_of(10));
+    for (std::size_t const at : {std::size_t{0}, std::size_t{777}, std::size_t{4999}})
+      EXPECT_EQ(first_bytes(runtime, x.share(*groups[i], b->all().data() + at, until)), (std::vector{10, 11, 12}));
+    EXPECT_EQ(runtime.inside().opened(), 2) << "one allocation of each of two peers";
+    x.withdraw(*groups[i], b->all().data(), until);
+    b.reset();
+    b.emplace(buffer_of(20));
+    EXPECT_EQ(first_bytes(runtime, x.share(*groups[i], b->all().data(), until)), (std::vector{20, 21, 22}));
+    auto const some = x.share(*groups[i], r == 1 ? nullptr : b->all().data(), until);
+    EXPECT_EQ(some[1], nullptr);
+    EXPECT_NE(some[2], nullptr);
+    EXPECT_EQ(runtime.inside().opened(), 4);
+    x.withdraw(*groups[i], r == 1 ? nullptr : b->all().data(), until);
+    auto const kept = std::move(x);  // ends before the buffer does: rank 1's is still open elsewhere until then
+  });
+  for (auto const& o : places) EXPECT_EQ(o.runtime.inside().faults(), std::vector<std::string>{});
+  for (auto const& o : places) EXPECT_EQ(o.runtime.inside().allocations(), 0u);
+}
+
+TEST(cuda_ipc, forgets_an_allocation_that_another_one_has_replaced) {
+  auto const places = places_of(2, place::own_process);
+  auto const groups = in_process_group::make(2);
+  on_ranks(2, [&](rank_t r) {
+    auto const i = static_cast<std::size_t>(r);
+    auto const& runtime = places[i].runtime;
+    auto const until = group::clock::now() + std::chrono::seconds(20);
+    auto x = transport_type::connect(groups[i], places[i]);
+    for (int round = 0; round < 3; ++round) {
+      device_buffer b(runtime, 300'000);
+      b.put(bytes(300'000, static_cast<std::byte>(round * 2 + r)));
+      EXPECT_EQ(first_bytes(runtime, x.share(*groups[i], b.all().data(), until)),
+                (std::vector{round * 2, round * 2 + 1}));
+      groups[i]->exchange({}, until);
+    }
+  });
+  // The test has broken the rule, and the runtime says so: it is freed while the peer has it open.
+  for (auto const& o : places)
+    for (auto const& fault : o.runtime.inside().faults()) EXPECT_EQ(fault, "freed what others have open");
+}
+
+TEST(cuda_ipc, refuses_to_share_what_is_no_memory_of_a_device) {
+  auto const places = places_of(2, place::own_process);
+  auto const groups = in_process_group::make(2);
+  on_ranks(2, [&](rank_t r) {
+    auto const i = static_cast<std::size_t>(r);
+    auto const until = group::clock::now() + std::chrono::seconds(20);
+    auto x = transport_type::connect(groups[i], places[i]);
+    device_buffer const b(places[i].runtime, 100);
+    std::byte host{};
+    try {
+      x.share(*groups[i], r == 1 ? &host : b.all().data(), until);
+      ADD_FAILURE() << "memory of the host was shared";
+    } catch (connect_error const& e) {
+      EXPECT_EQ(std::string(e.what()),
+                "rondo: rank 1 cannot share a buffer on its device: invalid argument: no device memory");
+    }
+    auto const all = x.share(*groups[i], b.all().data(), until);  // the transport stays usable
+    EXPECT_NE(all[0], nullptr);
+    x.withdraw(*groups[i], b.all().data(), until);
+  });
+  for (auto const& o : places) EXPECT_EQ(o.runtime.inside().faults(), std::vector<std::string>{});
+}
+
 TEST(cuda_ipc, refuses_a_ring_that_is_no_multiple_of_a_page) {
   auto o = places_of(1, place::one_process)[0];
   o.ring_bytes = 5000;

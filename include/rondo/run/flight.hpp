@@ -54,7 +54,8 @@ class flight final : public flight_base {
   flight(S s, X& transport, job& work, workspace& memory)
       : job_(work), memory_(memory), marks_(transport, work.mark, memory, work.promises) {
     if (work.chunks.empty()) work.cut(s.chunks());
-    if (work.bytes() <= eager_bytes)
+    // Small messages are put together by the processor, which does not reach memory of devices.
+    if (work.bytes() <= eager_bytes && !takes_device_memory(transport))
       small_.emplace(s, transport, work.chunks, work.math, marks_, work.merged, work.moves);
     else
       large_.emplace(s, transport, work.chunks, work.math, marks_, work.merged, work.moves, segments(s, work));

@@ -38,6 +38,7 @@ class any_transport {
   std::size_t read(rank_t peer, std::span<std::byte> bytes) { return inside_->read(peer, bytes); }
   void wait(std::chrono::nanoseconds patience) { inside_->wait(patience); }
   std::size_t piece_bytes() const noexcept { return inside_->piece_bytes(); }
+  bool takes_device_memory() const noexcept { return inside_->takes_device_memory(); }
   std::span<std::byte> board(rank_t owner) const { return inside_->board(owner); }
   mailbox& mail(rank_t owner, rank_t writer) const { return inside_->mail(owner, writer); }
   void notify(rank_t peer) { inside_->notify(peer); }
@@ -60,6 +61,7 @@ class any_transport {
     virtual std::size_t read(rank_t, std::span<std::byte>) = 0;
     virtual void wait(std::chrono::nanoseconds) = 0;
     virtual std::size_t piece_bytes() const noexcept = 0;
+    virtual bool takes_device_memory() const noexcept = 0;
     virtual std::span<std::byte> board(rank_t) const = 0;
     virtual mailbox& mail(rank_t, rank_t) const = 0;
     virtual void notify(rank_t) = 0;
@@ -84,6 +86,7 @@ class any_transport {
     std::size_t read(rank_t peer, std::span<std::byte> bytes) override { return x.read(peer, bytes); }
     void wait(std::chrono::nanoseconds patience) override { x.wait(patience); }
     std::size_t piece_bytes() const noexcept override { return rondo::piece_bytes(x); }
+    bool takes_device_memory() const noexcept override { return rondo::takes_device_memory(x); }
     std::span<std::byte> board(rank_t owner) const override {
       if constexpr (addressable<X>) return x.board(owner);
       return {};

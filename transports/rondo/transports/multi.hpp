@@ -60,7 +60,7 @@ class basic_multi {
         *ranks, "connect", [&] { return x.look(reached); }, deadline);
     for (rank_t q = 0; q < ranks->size(); ++q)
       says.push_back(detail::pair_reach::decode(detail::by_rank(blobs, q), list(), count, ranks->size(), q));
-    detail::pairing pairs({names.begin(), names.end()}, {addressable<Xs>...}, std::move(says));
+    detail::pairing pairs({names.begin(), names.end()}, {within_a_host<Xs>()...}, std::move(says));
     x.template connect_from<0>(ranks, pairs, deadline);
     pairs.require_all();
     x.settle(pairs);
@@ -123,6 +123,13 @@ class basic_multi {
     return most;
   }
 
+  /// Do all of the transports in use take memory of devices?
+  bool takes_device_memory() const noexcept {
+    bool all = true;
+    each([&](auto const& x) { all = all && rondo::takes_device_memory(x); });
+    return all;
+  }
+
   /// Memory that all ranks share, where they do: as `addressable` says.
   std::span<std::byte> board(rank_t owner) const {
     std::span<std::byte> found;
@@ -171,6 +178,13 @@ class basic_multi {
 
   /// For each transport, which ranks it reaches.
   using reaches = std::array<std::vector<bool>, count>;
+
+  /// Does it connect ranks of one host only?
+  template <class X>
+  static constexpr bool within_a_host() noexcept {
+    if constexpr (requires { requires X::within_a_host; }) return true;
+    return addressable<X>;
+  }
 
   template <class X>
   static std::vector<bool> reach(group& ranks, group::clock::time_point deadline) {

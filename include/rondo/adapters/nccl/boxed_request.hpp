@@ -3,6 +3,7 @@
 #include <rondo/algorithm.hpp>
 #include <rondo/collectives/request.hpp>
 #include <rondo/element.hpp>
+#include <rondo/run/preparation.hpp>
 #include <rondo/types.hpp>
 
 #include <array>
@@ -23,29 +24,22 @@ class boxed_request {
 
   template <class Request>
   explicit boxed_request(Request const& r) noexcept
-      : prepare_([](void const* box, run::job& j, rank_t rank, int ranks) {
-          auto const& own = *static_cast<Request const*>(box);
-          own.prepare(j, rank, ranks);
-          if constexpr (C == collective::all_reduce) own.fold_at_once(j);
-        }),
-        root_(r.root()), bytes_(r.bytes()) {
+      : inside_(run::preparation::of<C == collective::all_reduce, false>(r)) {
     static_assert(Request::kind == C && !Request::keeps_order && std::is_trivially_copyable_v<Request>);
     static_assert(sizeof(Request) <= sizeof box_ && alignof(Request) <= alignof(void*));
     ::new (box_.data()) Request(r);
   }
 
-  rank_t root() const noexcept { return root_; }
-  std::size_t bytes() const noexcept { return bytes_; }
-  void prepare(run::job& j, rank_t rank, int ranks) const { prepare_(box_.data(), j, rank, ranks); }
+  rank_t root() const noexcept { return inside_.root; }
+  std::size_t bytes() const noexcept { return inside_.bytes; }
+  void prepare(run::job& j, rank_t rank, int ranks) const { inside_.function(box_.data(), j, rank, ranks); }
 
   /// All contributions may be folded at once: prepare() has said how.
   void fold_at_once(run::job&) const noexcept requires(C == collective::all_reduce) {}
 
  private:
   alignas(void*) std::array<std::byte, 88> box_;
-  void (*prepare_)(void const* box, run::job&, rank_t, int);
-  rank_t root_;
-  std::size_t bytes_;
+  run::preparation inside_;  // of what lies in the box
 };
 
 }  // namespace rondo::inline v0::nccl

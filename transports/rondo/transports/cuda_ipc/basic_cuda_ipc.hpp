@@ -12,6 +12,7 @@
 #include <rondo/transports/cuda_ipc/probe.hpp>
 #include <rondo/transports/cuda_ipc/roster.hpp>
 #include <rondo/transports/cuda_ipc/runtime.hpp>
+#include <rondo/transports/cuda_ipc/shared_buffers.hpp>
 #include <rondo/transports/shm.hpp>
 
 #include <algorithm>
@@ -38,7 +39,6 @@ class basic_cuda_ipc {
  public:
   static constexpr std::string_view name = "cuda_ipc";
   static constexpr bool within_a_host = true;
-  static constexpr bool takes_device_memory = true;
   using options_type = cuda_ipc_options<R>;
 
   /// Connects the ranks of a group, processes or threads, each with the device of its options; several may have the
@@ -50,11 +50,11 @@ class basic_cuda_ipc {
     if (options.ring_bytes < page || options.ring_bytes % page != 0)
       throw invalid_argument(detail::text_of({"a ring of ", options.ring_bytes, " bytes cannot be: give ring_bytes a ",
                                               "multiple of ", page, ", at least that"}));
-    detail::device_roster const roster(*ranks, options, deadline);
+    detail::device_roster roster(*ranks, options, deadline);
     auto host = shm::connect(ranks, deadline);
     detail::ring_layout const rings{ranks->size(), options.ring_bytes, options.arena_bytes};
     auto memory = lend(*ranks, roster, options, rings, deadline);
-    return basic_cuda_ipc(options, roster.device(), rings, std::move(host), std::move(memory));
+    return basic_cuda_ipc(options, std::move(roster), rings, std::move(host), std::move(memory));
   }
 
   /// connect() with the options of this one.
@@ -70,7 +70,7 @@ class basic_cuda_ipc {
   basic_cuda_ipc(basic_cuda_ipc&&) noexcept = default;
   basic_cuda_ipc& operator=(basic_cuda_ipc&&) = delete;
 
-  /// Where peers opened this rank's memory by handles, waits until they have closed it, at most for the options'
+  /// Where peers opened memory of this rank by handles, waits until they have closed it, at most for the options'
   /// farewell.
   ~basic_cuda_ipc() {
     if (memory_) leave();
@@ -88,6 +88,8 @@ class basic_cuda_ipc {
   std::chrono::nanoseconds watch(std::vector<pollfd>& polled) { return streams_.host().watch(polled); }
   void watched(std::span<pollfd const> answers) { streams_.host().watched(answers); }
 
+  bool takes_device_memory() const noexcept { return true; }
+
   /// A copy between devices costs microseconds before its first byte moves.
   std::size_t piece_bytes() const noexcept { return std::min<std::size_t>(options_.ring_bytes, std::size_t{1} << 20); }
 
@@ -100,8 +102,21 @@ class basic_cuda_ipc {
     return {memory_->of(owner) + rings_.arena_at(), rings_.arena};
   }
 
+  /// Lets kernels of all ranks address a buffer of each: says where every rank's lies, as this rank's device addresses
+  /// it. Every rank of the group that was connected must call; blocks until all have. A buffer may be any part of an
+  /// allocation of runtime.allocate(), or of cudaMalloc; null where a rank has none. Allocations stay open for the next
+  /// call, until they are withdrawn: that must come before they are freed.
+  std::vector<std::byte*> share(group& ranks, std::byte* buffer, group::clock::time_point deadline) {
+    return buffers_.share(ranks, roster_, buffer, deadline);
+  }
+  /// Lets everybody close the allocation that the buffer of each rank lies in; null: none. Every rank must call; when
+  /// it returns the allocations may be freed.
+  void withdraw(group& ranks, std::byte const* buffer, group::clock::time_point deadline) {
+    buffers_.withdraw(ranks, buffer, deadline);
+  }
+
   /// The device of this rank, as this process numbers it.
-  int device() const noexcept { return device_; }
+  int device() const noexcept { return roster_.device(); }
   options_type const& options() const noexcept { return options_; }
 
  private:
@@ -109,9 +124,10 @@ class basic_cuda_ipc {
 
   static constexpr std::size_t page = 4096;
 
-  basic_cuda_ipc(options_type const& options, int device, detail::ring_layout rings, shm host,
+  basic_cuda_ipc(options_type const& options, detail::device_roster roster, detail::ring_layout rings, shm host,
                  std::unique_ptr<lent_memory> memory)
-      : options_(options), device_(device), rings_(rings), memory_(std::move(memory)),
+      : options_(options), roster_(std::move(roster)), rings_(rings), memory_(std::move(memory)),
+        buffers_(options.runtime, roster_.device()),
         streams_(std::move(host), options.runtime, options.stream, rings, places_of(*memory_, rings.ranks)) {}
 
   /// By the first way that works for all ranks.
@@ -141,7 +157,8 @@ class basic_cuda_ipc {
 
   void leave() noexcept {
     memory_->close();
-    if (!memory_->ends_together()) return;
+    buffers_.close();
+    if (!memory_->ends_together() && !buffers_.used()) return;
     auto const closed = [this](rank_t owner, rank_t writer) -> auto& {
       return streams_.host().mail(owner, writer).letters[0].number;  // nothing else is sent by letter here
     };
@@ -161,15 +178,19 @@ class basic_cuda_ipc {
     auto const end = group::clock::now() + options_.farewell;
     while (!all_have_closed()) {
       auto const left = end - group::clock::now();
-      if (left <= left.zero()) return memory_->abandon();
+      if (left <= left.zero()) {
+        if (memory_->ends_together()) memory_->abandon();
+        return;
+      }
       wait(std::min<std::chrono::nanoseconds>(left, std::chrono::milliseconds(50)));
     }
   }
 
   options_type options_;
-  int device_;
+  detail::device_roster roster_;
   detail::ring_layout rings_;
   std::unique_ptr<lent_memory> memory_;
+  detail::shared_buffers<R> buffers_;
   detail::device_streams<R> streams_;
 };
 
