@@ -4,6 +4,7 @@
 #include <rondo/transports/any_transport.hpp>
 
 #include <array>
+#include <barrier>
 #include <bit>
 #include <chrono>
 #include <cstddef>
@@ -11,9 +12,11 @@
 #include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -30,9 +33,30 @@ enum class medium { in_process, shm, tcp, multi };
 inline constexpr std::array media{medium::in_process, medium::shm, medium::tcp};
 std::string name_of(medium);
 
-/// Runs body(communicator) on a thread for each of `n` ranks. What one throws is a failure of the test.
-void on_ranks(medium, int n, std::function<void(comm&)> const& body,
-              communicator_options const& = {.deadline = std::chrono::seconds(20)});
+inline communicator_options const patient{.deadline = std::chrono::seconds(20)};
+
+/// `n` ranks, a thread each, with a communicator that stays.
+class crew {
+ public:
+  crew(medium, int n, communicator_options const& = patient);
+  ~crew();
+
+  int size() const noexcept { return size_; }
+
+  /// Runs body(communicator) on all ranks to its end. What one throws is a failure of the test.
+  void run(std::function<void(comm&)> const& body);
+
+ private:
+  void serve(medium, std::shared_ptr<group>, communicator_options const&);
+
+  int size_;
+  std::function<void(comm&)> const* body_ = nullptr;  // nullptr: the end
+  std::barrier<> begin_, end_;
+  std::vector<std::thread> threads_;
+};
+
+/// The same for one body.
+void on_ranks(medium, int n, std::function<void(comm&)> const& body, communicator_options const& = patient);
 
 /// Every algorithm that offers the collective to `n` ranks there.
 inline std::vector<algorithm> algorithms_for(collective what, int n, medium where = medium::in_process) {

@@ -22,15 +22,16 @@ T rough(rank_t r, std::size_t i) {
 
 /// all_reduce on every rank; returns the result of rank 0 after comparing it with those of all others.
 template <class T, class Op, class Make>
-guarded<T> same_on_all(medium where, int n, std::size_t count, Op const& op, call_options const& how, Make&& make) {
-  std::vector<guarded<T>> results(static_cast<std::size_t>(n), guarded<T>(count, 1));
-  on_ranks(where, n, [&](comm& c) {
+guarded<T> same_on_all(crew& ranks, std::size_t count, Op const& op, call_options const& how, Make&& make) {
+  std::vector<guarded<T>> results(static_cast<std::size_t>(ranks.size()), guarded<T>(count, 1));
+  ranks.run([&](comm& c) {
     auto& mine = results[static_cast<std::size_t>(c.rank())];
     mine.fill([&](std::size_t i) { return make(c.rank(), i); });
     all_reduce<T>(c, mine.all(), mine.all(), op, how);
   });
   for (auto const& other : results) {
-    EXPECT_TRUE(other.same_bits(results.front())) << to_string(how.algorithm) << " differs between ranks of " << n;
+    EXPECT_TRUE(other.same_bits(results.front()))
+        << to_string(how.algorithm) << " differs between ranks of " << ranks.size();
     EXPECT_TRUE(other.intact());
   }
   return results.front();
@@ -49,14 +50,16 @@ TYPED_TEST_SUITE(bits_of, floats, type_names);
 
 TYPED_TEST(bits_of, sums_and_means_are_the_same_on_all_ranks_and_in_every_run) {
   using T = TypeParam;
-  for (int const n : {3, 5})
+  for (int const n : {3, 5}) {
+    crew ranks(medium::in_process, n);
     for (algorithm const how : algorithms_for(collective::all_reduce, n))
       for (std::size_t const count : {std::size_t{31}, std::size_t{40009} / sizeof(T)}) {
-        auto const total = same_on_all<T>(medium::in_process, n, count, sum, {.algorithm = how}, rough<T>);
-        auto const again = same_on_all<T>(medium::in_process, n, count, sum, {.algorithm = how}, rough<T>);
+        auto const total = same_on_all<T>(ranks, count, sum, {.algorithm = how}, rough<T>);
+        auto const again = same_on_all<T>(ranks, count, sum, {.algorithm = how}, rough<T>);
         EXPECT_TRUE(total.same_bits(again)) << to_string(how) << " differs from run to run";
-        same_on_all<T>(medium::in_process, n, count, avg, {.algorithm = how}, rough<T>);
+        same_on_all<T>(ranks, count, avg, {.algorithm = how}, rough<T>);
       }
+  }
 }
 
 /// Payloads and signs of NaN are bits as well: which of two NaN a sum keeps must not depend on who adds.
@@ -70,14 +73,16 @@ TYPED_TEST(bits_of, sums_of_different_nan_are_the_same_on_all_ranks) {
     if ((static_cast<std::size_t>(r) + i) % 2 != 0) bytes[sizeof(T) - 1] |= 0x80;
     return i % 3 == 0 ? static_cast<T>(static_cast<float>(r)) : value;
   };
-  for (int const n : {2, 5})
+  for (int const n : {2, 5}) {
+    crew ranks(medium::in_process, n);
     for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
-      auto const total = same_on_all<T>(medium::in_process, n, 1003, sum, {.algorithm = how}, nan_of);
+      auto const total = same_on_all<T>(ranks, 1003, sum, {.algorithm = how}, nan_of);
       for (std::size_t i = 0; i < 1003; ++i)
         ASSERT_EQ(std::isnan(static_cast<double>(total[i])), i % 3 != 0) << to_string(how) << ", element " << i;
-      same_on_all<T>(medium::in_process, n, 1003, prod, {.algorithm = how}, nan_of);
-      same_on_all<T>(medium::in_process, n, 1003, avg, {.algorithm = how}, nan_of);
+      same_on_all<T>(ranks, 1003, prod, {.algorithm = how}, nan_of);
+      same_on_all<T>(ranks, 1003, avg, {.algorithm = how}, nan_of);
     }
+  }
 }
 
 TYPED_TEST(bits_of, infinities_of_both_signs_are_the_same_on_all_ranks) {
@@ -86,11 +91,13 @@ TYPED_TEST(bits_of, infinities_of_both_signs_are_the_same_on_all_ranks) {
     return static_cast<T>((static_cast<std::size_t>(r) + i) % 2 == 0 ? std::numeric_limits<float>::infinity()
                                                                      : -std::numeric_limits<float>::infinity());
   };
-  for (int const n : {2, 3, 4})
+  for (int const n : {2, 3, 4}) {
+    crew ranks(medium::in_process, n);
     for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
-      auto const total = same_on_all<T>(medium::in_process, n, 77, sum, {.algorithm = how}, make);
+      auto const total = same_on_all<T>(ranks, 77, sum, {.algorithm = how}, make);
       EXPECT_TRUE(std::isnan(static_cast<double>(total[0])));
     }
+  }
 }
 
 /// T(level, b) = T(level - 1, 2b) + T(level - 1, 2b + 1), without blocks that no rank belongs to.
@@ -216,12 +223,14 @@ TEST(ordered, is_refused_by_algorithms_that_cannot_keep_it) {
 }
 
 TEST(means, of_large_float16_do_not_overflow) {
-  for (int const n : {2, 3, 8})
+  for (int const n : {2, 3, 8}) {
+    crew ranks(medium::in_process, n);
     for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
       auto const large = [](rank_t, std::size_t i) { return static_cast<float16>(i % 2 == 0 ? 65504.0F : -60000.0F); };
-      auto const mean = same_on_all<float16>(medium::in_process, n, 99, avg, {.algorithm = how}, large);
+      auto const mean = same_on_all<float16>(ranks, 99, avg, {.algorithm = how}, large);
       for (std::size_t i = 0; i < 99; ++i) ASSERT_EQ(static_cast<float>(mean[i]), static_cast<float>(large(0, i)));
     }
+  }
 }
 
 TYPED_TEST(bits_of, means_of_equal_subnormals_are_what_they_were) {
@@ -231,23 +240,26 @@ TYPED_TEST(bits_of, means_of_equal_subnormals_are_what_they_were) {
     reinterpret_cast<unsigned char&>(value) = static_cast<unsigned char>(1 + i % 3);  // x86-64 and AArch64: low byte
     return value;
   };
-  for (int const n : {3, 5})
+  for (int const n : {3, 5}) {
+    crew ranks(medium::in_process, n);
     for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
-      auto const mean = same_on_all<T>(medium::in_process, n, 30, avg, {.algorithm = how}, tiny);
+      auto const mean = same_on_all<T>(ranks, 30, avg, {.algorithm = how}, tiny);
       EXPECT_EQ(mean.wrong([&](std::size_t i) { return tiny(0, i); }), "") << to_string(how) << " on " << n;
     }
+  }
 }
 
 TYPED_TEST(bits_of, subnormals_survive_sums) {
   using T = TypeParam;
   T const least = std::numeric_limits<T>::denorm_min();
-  for (int const n : {2, 3})
+  for (int const n : {2, 3}) {
+    crew ranks(medium::in_process, n);
     for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
-      auto const total = same_on_all<T>(medium::in_process, n, 30, sum, {.algorithm = how},
-                                        [&](rank_t, std::size_t) { return least; });
+      auto const total = same_on_all<T>(ranks, 30, sum, {.algorithm = how}, [&](rank_t, std::size_t) { return least; });
       for (std::size_t i = 0; i < 30; ++i)
         ASSERT_EQ(static_cast<double>(total[i]), n * static_cast<double>(least)) << to_string(how);
     }
+  }
 }
 
 template <class T>
@@ -269,9 +281,10 @@ TYPED_TEST(means_of, integers_do_not_wrap_and_truncate_toward_zero) {
       default: return static_cast<T>(mixed(i + static_cast<std::size_t>(r)));
     }
   };
-  for (int const n : {3, 5})
+  for (int const n : {3, 5}) {
+    crew ranks(medium::in_process, n);
     for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
-      auto const mean = same_on_all<T>(medium::in_process, n, 101, avg, {.algorithm = how}, edge);
+      auto const mean = same_on_all<T>(ranks, 101, avg, {.algorithm = how}, edge);
       EXPECT_EQ(mean.wrong([&](std::size_t i) {
         __extension__ __int128 total = 0;
         for (rank_t r = 0; r < n; ++r) total += edge(r, i);
@@ -280,19 +293,21 @@ TYPED_TEST(means_of, integers_do_not_wrap_and_truncate_toward_zero) {
                 "")
           << to_string(how) << " on " << n;
     }
+  }
 }
 
 TYPED_TEST(bits_of, nan_wins_min_and_max_wherever_it_is) {
   using T = TypeParam;
   T const nan = std::numeric_limits<T>::quiet_NaN();
-  for (int const n : {1, 2, 5})
+  for (int const n : {1, 2, 5}) {
+    crew ranks(medium::in_process, n);
     for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
       // Element i has its NaN on rank i % (n + 1), so every (n + 1)th has none.
       auto const make = [&](rank_t r, std::size_t i) {
         return static_cast<std::size_t>(r) == i % (static_cast<std::size_t>(n) + 1) ? nan : rough<T>(r, i);
       };
       auto const check = [&](auto const& op, auto pick) {
-        auto const result = same_on_all<T>(medium::in_process, n, 203, op, {.algorithm = how}, make);
+        auto const result = same_on_all<T>(ranks, 203, op, {.algorithm = how}, make);
         for (std::size_t i = 0; i < 203; ++i) {
           if (i % (static_cast<std::size_t>(n) + 1) != static_cast<std::size_t>(n)) {
             ASSERT_TRUE(std::isnan(static_cast<double>(result[i])))
@@ -307,11 +322,13 @@ TYPED_TEST(bits_of, nan_wins_min_and_max_wherever_it_is) {
       check(min, [](double a, double b) { return b < a ? b : a; });
       check(max, [](double a, double b) { return a < b ? b : a; });
     }
+  }
 }
 
 TYPED_TEST(bits_of, negative_zero_is_less_than_positive_zero) {
   using T = TypeParam;
-  for (int const n : {2, 5})
+  for (int const n : {2, 5}) {
+    crew ranks(medium::in_process, n);
     for (algorithm const how : algorithms_for(collective::all_reduce, n)) {
       auto const zeros = [&](bool least) {
         return [n, least](rank_t r, std::size_t i) {
@@ -319,13 +336,14 @@ TYPED_TEST(bits_of, negative_zero_is_less_than_positive_zero) {
           return static_cast<T>(odd_one_out == least ? -0.0F : 0.0F);
         };
       };
-      auto const low = same_on_all<T>(medium::in_process, n, 50, min, {.algorithm = how}, zeros(true));
-      auto const high = same_on_all<T>(medium::in_process, n, 50, max, {.algorithm = how}, zeros(false));
+      auto const low = same_on_all<T>(ranks, 50, min, {.algorithm = how}, zeros(true));
+      auto const high = same_on_all<T>(ranks, 50, max, {.algorithm = how}, zeros(false));
       for (std::size_t i = 0; i < 50; ++i) {
         ASSERT_TRUE(std::signbit(static_cast<double>(low[i]))) << to_string(how) << ", element " << i;
         ASSERT_FALSE(std::signbit(static_cast<double>(high[i]))) << to_string(how) << ", element " << i;
       }
     }
+  }
 }
 
 }  // namespace

@@ -80,13 +80,13 @@ std::vector<std::size_t> uneven(int n, std::size_t around) {
   return counts;
 }
 
-constexpr std::size_t sizes[] = {0, 1, 5, 1023, 1024, 40'001};
+constexpr std::size_t lengths[] = {0, 1, 5, 1023, 1024, 40'001};
 
 template <class T, class U, class Op, class Result>
 void reduce_scatters(setting const& s, Op const& op, Result const& result) {
   on_ranks(s.where, s.ranks, [&](comm& c) {
     auto const me = static_cast<std::size_t>(c.rank());
-    for (std::size_t const around : sizes) {
+    for (std::size_t const around : lengths) {
       auto const counts = uneven(s.ranks, around);
       std::size_t before = 0, total = 0;
       for (std::size_t r = 0; r < counts.size(); ++r) before += r < me ? counts[r] : 0, total += counts[r];
@@ -187,7 +187,7 @@ TEST_P(fused, reduce_scatter_takes_operations_that_prepare_widen_or_do_not_commu
 
 TEST_P(fused, all_gather_hands_out_what_owners_make) {
   on_ranks(GetParam().where, GetParam().ranks, [&](comm& c) {
-    for (std::size_t const around : sizes) {
+    for (std::size_t const around : lengths) {
       auto const counts = uneven(c.size(), around);
       std::size_t total = 0;
       for (std::size_t const n : counts) total += n;

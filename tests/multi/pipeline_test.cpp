@@ -17,7 +17,7 @@ namespace {
 
 using namespace rondo;
 using comm = communicator<in_process>;
-using numbers = std::vector<double>;
+using doubles = std::vector<double>;
 
 /// One stage of a toy net: every number of a message gets a weight and a sigmoid. Both passes are written out, so that
 /// the order of the sums is that of the calls.
@@ -27,7 +27,7 @@ struct stage {
       weights[i] = 0.3 + 0.01 * static_cast<double>((i * 7 + static_cast<std::size_t>(number) * 5) % 90);
   }
 
-  numbers const& forward(int microbatch, std::span<double const> x) {
+  doubles const& forward(int microbatch, std::span<double const> x) {
     auto& [in, out] = kept[microbatch];
     in.assign(x.begin(), x.end());
     out.resize(in.size());
@@ -36,9 +36,9 @@ struct stage {
   }
 
   /// The derivative of the loss by the input, given that by the output.
-  numbers backward(int microbatch, std::span<double const> slope) {
+  doubles backward(int microbatch, std::span<double const> slope) {
     auto const& [in, out] = kept.at(microbatch);
-    numbers back(in.size());
+    doubles back(in.size());
     for (std::size_t i = 0; i < in.size(); ++i) {
       double const inner = slope[i] * (1 - out[i] * out[i]);
       gradient[i % weights.size()] += inner * in[i];
@@ -48,12 +48,12 @@ struct stage {
     return back;
   }
 
-  numbers weights, gradient;
-  std::map<int, std::array<numbers, 2>> kept;
+  doubles weights, gradient;
+  std::map<int, std::array<doubles, 2>> kept;
 };
 
-numbers data(std::size_t n, int microbatch) {
-  numbers x(n);
+doubles data(std::size_t n, int microbatch) {
+  doubles x(n);
   for (std::size_t i = 0; i < n; ++i)
     x[i] = 1 + 0.001 * static_cast<double>((i + static_cast<std::size_t>(microbatch) * 31) % 997);
   return x;
@@ -72,12 +72,12 @@ class pipeline : public testing::TestWithParam<line> {};
 TEST_P(pipeline, has_the_gradients_of_one_process) {
   auto const p = GetParam();
   std::size_t const width = std::min<std::size_t>(p.count, 50);
-  std::vector<numbers> expected, found(static_cast<std::size_t>(p.stages));
+  std::vector<doubles> expected, found(static_cast<std::size_t>(p.stages));
   {
     std::vector<stage> all;
     for (int s = 0; s < p.stages; ++s) all.emplace_back(width, s);
     for (int m = 0; m < p.microbatches; ++m) {
-      numbers x = data(p.count, m);
+      doubles x = data(p.count, m);
       for (auto& s : all) x = s.forward(m, x);
       for (auto s = all.rbegin(); s != all.rend(); ++s) x = s->backward(m, x);  // half the sum of squares
     }
@@ -91,7 +91,7 @@ TEST_P(pipeline, has_the_gradients_of_one_process) {
     channel<in_process, double> activations(c, before, behind, p.count, p.slots);
     channel<in_process, double> slopes(c, behind, before, p.count, p.slots);
     if (p.expects) activations.expect(p.microbatches), slopes.expect(p.microbatches);
-    numbers last;
+    doubles last;
     std::size_t most = 0;
     for (int i = 0; i < schedule.steps(); ++i) {
       auto const [what, m] = schedule.at(me, i);
@@ -164,7 +164,7 @@ TEST(tensor_parallel, two_divided_layers_do_what_whole_ones_do) {
   constexpr std::size_t in = 5, hidden = 7, out = 3, samples = 4;
   auto const a = [](std::size_t row, std::size_t column) { return 0.1 * static_cast<double>(row * 3 + column) - 0.6; };
   auto const b = [](std::size_t row, std::size_t column) { return 0.2 * static_cast<double>(row + column * 2) - 1; };
-  numbers x(in * samples), inner(hidden * samples, 0.0), y(out * samples, 0.0), dy(out * samples),
+  doubles x(in * samples), inner(hidden * samples, 0.0), y(out * samples, 0.0), dy(out * samples),
       dx(in * samples, 0.0);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.05 * static_cast<double>(i) - 0.3;
   for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = 1 - 0.1 * static_cast<double>(i);
@@ -185,7 +185,7 @@ TEST(tensor_parallel, two_divided_layers_do_what_whole_ones_do) {
     in_process::run(n, [&](comm& c) {
       tensor_parallel layers(c);
       std::size_t const own = layers.own(hidden), first = layers.first(hidden, c.rank());
-      numbers part(own * samples, 0.0), total(out * samples, 0.0), back(in * samples, 0.0), whole(hidden * samples),
+      doubles part(own * samples, 0.0), total(out * samples, 0.0), back(in * samples, 0.0), whole(hidden * samples),
           again(part);
       for (std::size_t s = 0; s < samples; ++s)
         for (std::size_t h = 0; h < own; ++h) {

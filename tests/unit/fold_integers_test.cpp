@@ -11,9 +11,9 @@ using namespace fold_tools;
 template <class T>
 class fold_of_integers : public ::testing::Test {};
 
-using types = ::testing::Types<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t,
-                               std::int64_t, std::uint64_t>;
-TYPED_TEST_SUITE(fold_of_integers, types);
+using integers = ::testing::Types<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t,
+                                  std::int64_t, std::uint64_t>;
+TYPED_TEST_SUITE(fold_of_integers, integers);
 
 TYPED_TEST(fold_of_integers, sum) { folds_like<TypeParam>(sum); }
 TYPED_TEST(fold_of_integers, prod) { folds_like<TypeParam>(prod); }

@@ -14,8 +14,8 @@ using namespace fold_tools;
 template <class T>
 class fold_of_floats : public ::testing::Test {};
 
-using types = ::testing::Types<float, double, float16, bfloat16, float8_e4m3, float8_e5m2>;
-TYPED_TEST_SUITE(fold_of_floats, types);
+using floats = ::testing::Types<float, double, float16, bfloat16, float8_e4m3, float8_e5m2>;
+TYPED_TEST_SUITE(fold_of_floats, floats);
 
 TYPED_TEST(fold_of_floats, sum) { folds_like<TypeParam>(sum); }
 TYPED_TEST(fold_of_floats, prod) { folds_like<TypeParam>(prod); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/detail/by_rank.hpp>
+#include <rondo/run/all_offers.hpp>
 #include <rondo/run/boards.hpp>
 #include <rondo/run/canonical_fold.hpp>
 #include <rondo/run/flight.hpp>
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <type_traits>
@@ -56,7 +56,7 @@ class board_flight final : public flight_base {
     }
     bool const greeted = greeting_.arrived();
     if (std::holds_alternative<undecided>(way_)) {
-      if (mine_.kind == windowed)
+      if (mine_.how == passage::windows)
         way_.template emplace<staged<X>>(transport_, memory_, job_, *windows_);
       else if (greeted)
         choose();
@@ -90,13 +90,6 @@ class board_flight final : public flight_base {
   /// Up to here, if slots have room for it, a copy costs less than the second hop that it saves.
   static constexpr std::size_t always_sent = std::size_t{4} << 10;
 
-  enum kind : std::uint64_t { sent, registered, windowed };
-
-  /// What a letter says about the contribution of its rank, unless all of it is in the letter or the slot behind it.
-  struct buffers {
-    std::uint64_t kind, source, home;  // the places of registered ones
-  };
-
   struct undecided {};
   struct one_hop {};  // all is done
 
@@ -109,38 +102,27 @@ class board_flight final : public flight_base {
   void greet() {
     mine_ = describe_buffers();
     greeting_.send([this](rank_t q, letter& l) {
-      if (mine_.kind == sent && bytes_ != 0)
+      if (mine_.how == passage::letter && bytes_ != 0)
         std::memcpy(text(l, [&] { return shared_.slot_to(q, greeting_.call()); }), job_.source, bytes_);
       if (windows_) std::memcpy(l.text.data(), &mine_, sizeof mine_);
     });
   }
 
-  buffers describe_buffers() const {
-    if (!windows_) return {sent, 0, 0};
+  offer describe_buffers() const {
+    if (!windows_) return {.how = passage::letter};
     auto const& memory = shared_.registered();
     auto const source = memory->place_of(job_.source, bytes_), home = memory->place_of(job_.home, bytes_);
-    if (source && home) return {registered, *source, *home};
-    return {bytes_ <= shared_.slot_bytes() ? sent : windowed, 0, 0};
+    if (source && home) return {passage::registered, *source, *home};
+    return {.how = bytes_ <= shared_.slot_bytes() ? passage::letter : passage::windows};
   }
 
-  /// All letters are here: all ranks decide alike.
+  /// All letters are here.
   void choose() {
     if (!windows_) return fold_letters();
-    bool all_sent = mine_.kind == sent, all_registered = mine_.kind == registered;
-    mapped_buffers places(shared_.size());
-    places.set(shared_.rank(), job_.source, job_.home);
-    for (rank_t q = 0; q < shared_.size(); ++q) {
-      if (q == shared_.rank()) continue;
-      buffers theirs;
-      std::memcpy(&theirs, shared_.letter_from(q, greeting_.call()).text.data(), sizeof theirs);
-      all_sent = all_sent && theirs.kind == sent;
-      all_registered = all_registered && theirs.kind == registered;
-      auto const& memory = shared_.registered();
-      if (all_registered) places.set(q, memory->at(q, theirs.source), memory->at(q, theirs.home));
-    }
-    if (all_registered)
-      way_.template emplace<mapped<X>>(transport_, memory_, job_, *windows_, std::move(places));
-    else if (all_sent)
+    all_offers all(shared_, greeting_.call(), mine_, job_.source, job_.home);
+    if (all.all_registered())
+      way_.template emplace<mapped<X>>(transport_, memory_, job_, *windows_, all.buffers());
+    else if (all.all_letters())
       fold_letters();
     else
       way_.template emplace<staged<X>>(transport_, memory_, job_, *windows_);
@@ -166,7 +148,7 @@ class board_flight final : public flight_base {
   marks<X> marks_;  // for looking around only: the fingerprints of this call are in the letters
   std::size_t bytes_;
   std::optional<window_range> windows_;  // unless the call is always sent
-  buffers mine_{};
+  offer mine_;
   bool moved_ = false;
   std::variant<undecided, one_hop, staged<X>, mapped<X>> way_;
 };

@@ -4,6 +4,7 @@
 #include <rondo/run/boards.hpp>
 #include <rondo/run/canonical_fold.hpp>
 #include <rondo/run/job.hpp>
+#include <rondo/run/mapped_buffers.hpp>
 #include <rondo/run/marks.hpp>
 #include <rondo/run/signals.hpp>
 #include <rondo/run/staged.hpp>
@@ -11,26 +12,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
-#include <vector>
 
 namespace rondo::inline v0::run {
-
-/// Where the buffers of all ranks are, as this rank sees them.
-class mapped_buffers {
- public:
-  explicit mapped_buffers(int ranks) : places_(static_cast<std::size_t>(ranks)) {}
-
-  void set(rank_t q, std::byte const* source, std::byte* home) { detail::by_rank(places_, q) = {source, home}; }
-  std::byte const* source(rank_t q) const noexcept { return detail::by_rank(places_, q).source; }
-  std::byte* home(rank_t q) const noexcept { return detail::by_rank(places_, q).home; }
-
- private:
-  struct place {
-    std::byte const* source;
-    std::byte* home;
-  };
-  std::vector<place> places_;
-};
 
 /// A two-shot on registered buffers: every rank reads its slice of all sources and writes the fold of it to all homes.
 /// Nothing is copied on the way, and a flag per pair of ranks says that a rank is done.

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <rondo/detail/by_rank.hpp>
+#include <rondo/run/all_offers.hpp>
 #include <rondo/run/boards.hpp>
 #include <rondo/run/flight.hpp>
 #include <rondo/run/greeting.hpp>
 #include <rondo/run/job.hpp>
-#include <rondo/run/mapped.hpp>
 #include <rondo/run/marks.hpp>
 #include <rondo/run/owners_mapped.hpp>
 #include <rondo/run/owners_staged.hpp>
@@ -14,7 +13,6 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <utility>
 #include <variant>
 
 namespace rondo::inline v0::run {
@@ -65,45 +63,30 @@ class owners_flight final : public flight_base {
   job& work() noexcept override { return job_; }
 
  private:
-  /// What a letter says about the buffers of its rank: their places, if all that matter are registered.
-  struct buffers {
-    std::uint64_t registered, source, home;
-  };
-
   void greet() {
     mine_ = describe_buffers();
     greeting_.send([this](rank_t, letter& l) { std::memcpy(l.text.data(), &mine_, sizeof mine_); });
   }
 
-  buffers describe_buffers() const {
+  offer describe_buffers() const {
     owned_work const& work = job_.owned;
     auto const& memory = shared_.registered();
-    buffers found{1, 0, 0};
+    offer found{.how = passage::registered};
     auto const place = [&](std::byte const* buffer, std::size_t element, std::uint64_t& at) {
       auto const known = memory->place_of(buffer, work.first.back() * element);
       if (known) at = *known;
       return known.has_value();
     };
-    if (work.contribution != 0 && !place(work.source, work.contribution, found.source)) return {0, 0, 0};
-    if (work.to_all && !place(work.home, work.result, found.home)) return {0, 0, 0};
+    if (work.contribution != 0 && !place(work.source, work.contribution, found.source)) return {};
+    if (work.to_all && !place(work.home, work.result, found.home)) return {};
     return found;
   }
 
-  /// All letters are here: all ranks decide alike.
+  /// All letters are here.
   void choose() {
-    bool all = mine_.registered != 0;
-    mapped_buffers places(shared_.size());
-    places.set(shared_.rank(), job_.owned.source, job_.owned.home);
-    for (rank_t q = 0; q < shared_.size(); ++q) {
-      if (q == shared_.rank()) continue;
-      buffers theirs;
-      std::memcpy(&theirs, shared_.letter_from(q, greeting_.call()).text.data(), sizeof theirs);
-      all = all && theirs.registered != 0;
-      auto const& memory = shared_.registered();
-      if (all) places.set(q, memory->at(q, theirs.source), memory->at(q, theirs.home));
-    }
-    if (all)
-      way_.template emplace<owners_mapped<X>>(transport_, memory_, job_.owned, windows_.end(), std::move(places));
+    all_offers all(shared_, greeting_.call(), mine_, job_.owned.source, job_.owned.home);
+    if (all.all_registered())
+      way_.template emplace<owners_mapped<X>>(transport_, memory_, job_.owned, windows_.end(), all.buffers());
     else
       way_.template emplace<owners_staged<X>>(transport_, memory_, job_.owned, windows_);
   }
@@ -115,7 +98,7 @@ class owners_flight final : public flight_base {
   greeting<X> greeting_;
   marks<X> marks_;  // for looking around only: the fingerprints of this call are in the letters
   owners_windows windows_;
-  buffers mine_{};
+  offer mine_;
   std::variant<std::monostate, owners_mapped<X>, owners_staged<X>> way_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <rondo/detail/by_rank.hpp>
 #include <rondo/run/boards.hpp>
-#include <rondo/run/mapped.hpp>
+#include <rondo/run/mapped_buffers.hpp>
 #include <rondo/run/marks.hpp>
 #include <rondo/run/owners_block.hpp>
 #include <rondo/run/signals.hpp>
