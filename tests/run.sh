@@ -2,8 +2,8 @@
 # Installs what is missing (Debian 12, as root), builds and runs the tests. The last line counts: N passed, N failed.
 #
 #   tests/run.sh                  everything that runs by default
-#   tests/run.sh --ci             also internal headers and, in short, what needs RDMA, in guests, and hosts as
-#                                 network namespaces; then again with sanitizers
+#   tests/run.sh --ci             also internal headers, hosts as network namespaces and, in short, PyTorch and what
+#                                 needs RDMA, in guests; then again with sanitizers
 #   tests/run.sh --suite NAME …   only these: unit static conformance multi faults cuda_host cuda_ipc launchers headers
 #                                 fail consumers style examples sanitizers, and soak, big, net, cuda, nccl, torch,
 #                                 which nothing else here runs; vm has tests/vm/run.sh
@@ -44,13 +44,14 @@ quick="-Ddebug=false -Dunity=on -Dunity_size=4"
 plain="$quick -Doptimization=1 -Dverbs=disabled"  # what needs RDMA is tests/vm/run.sh's
 sanitizer="$quick -Dbench=disabled -Dexamples=disabled -Dverbs=disabled"
 
+if [[ $ci == yes || " ${suites[*]} " == *" torch "* ]]; then
+  need libtorch-dev pybind11-dev python3-dev python3-setuptools python3-sklearn python3-torch
+  suites+=(torch-trimmed)
+fi
 if [[ $ci == yes ]]; then
   source tests/vm/prepare.sh
   check guests "$guests" --setup ci
 elif ((${#suites[@]})); then
-  if [[ " ${suites[*]} " == *" torch "* ]]; then
-    need libtorch-dev pybind11-dev python3-dev python3-setuptools python3-sklearn python3-torch
-  fi
   for suite in "${suites[@]}"; do asked+=(--suite "$suite"); done
   check tests "$plain" --setup all "${asked[@]}"
 elif [[ $sanitizers != only ]]; then

@@ -4,4 +4,4 @@ need g++ ibverbs-providers iproute2 libcli11-dev libfmt-dev libgtest-dev libibve
   ninja-build nlohmann-json3-dev pkg-config python3 qemu-system-x86 xz-utils
 tests/vm/image.sh >/dev/null
 # shellcheck disable=SC2034 # used where this is sourced
-guests="-Doptimization=1 -Ddebug=false -Ducx=enabled -Dverbs=enabled"
+guests="-Doptimization=1 -Ddebug=false -Dunity=on -Dunity_size=4 -Ducx=enabled -Dverbs=enabled"
