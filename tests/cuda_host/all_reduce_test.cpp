@@ -48,7 +48,7 @@ TYPED_TEST(all_reduce_kernels, two_shot) {
 
 TYPED_TEST(all_reduce_kernels, low_latency) {
   all_reduce<TypeParam::value, device::low_latency, float16, float16>();
-  all_reduce<TypeParam::value, device::low_latency, double, double>(max);
+  all_reduce<TypeParam::value, device::low_latency, double, double>(rondo::max);
 }
 
 TYPED_TEST(all_reduce_kernels, ring) {

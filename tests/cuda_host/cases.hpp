@@ -137,7 +137,55 @@ premul_sum_op<F> op_of_rank(premul_sum_op<F> op, int rank) {
   return {static_cast<F>(op.factor + static_cast<F>(rank))};
 }
 
-/// Calls of several sizes, one after the other without a rest, in turns in place and not, aligned and not.
+/// Calls of several sizes, one after the other without a rest, in turns in place and not, aligned and not: what all
+/// ranks contribute, and what they must get, whatever the kernel.
+template <int N, class T, class Op, class Epilogue, class Out, class Accumulator>
+struct all_reduce_calls {
+  template <class World>
+  all_reduce_calls(World& world, std::vector<std::size_t> const& counts, Op op, Epilogue const& e) : epilogue(e) {
+    for (int r = 0; r < N; ++r) ops.push_back(op_of_rank(op, r));
+    std::minstd_rand random(static_cast<unsigned>(N));
+    for (std::size_t c = 0; c < counts.size(); ++c) {
+      ins.emplace_back(), outs.emplace_back(), contributions.emplace_back(counts[c]);
+      for (int r = 0; r < N; ++r) {
+        ins[c].emplace_back(world, counts[c], c % 3);
+        outs[c].emplace_back(world, counts[c], c % 2);
+        for (std::size_t i = 0; i < counts[c]; ++i) contributions[c][i].push_back(ins[c].back()[i] = sample<T>(random));
+      }
+    }
+  }
+
+  /// Where rank r wants the results of call c.
+  Out* out(std::size_t c, std::size_t r) const {
+    if constexpr (std::is_same_v<T, Out>)
+      if (c % 4 == 3) return ins[c][r].data();
+    return outs[c][r].data();
+  }
+
+  /// `around`: contributions were folded round a ring.
+  void check(bool around) const {
+    for (std::size_t c = 0; c < ins.size(); ++c) {
+      std::size_t const count = ins[c][0].size(), pack = device::pack_count<Accumulator>;
+      std::size_t const packs = (count + pack - 1) / pack, share = (packs + N - 1) / N;
+      for (std::size_t i = 0; i < count; ++i) {
+        int const slice = around ? static_cast<int>(i / pack / share) : nobody;
+        auto const value = value_on_host<Accumulator>(ops, contributions[c][i], slice);
+        auto const expected = static_cast<Out>(epilogue(i, value));
+        for (std::size_t r = 0; r < N; ++r)
+          ASSERT_TRUE(same_bits(out(c, r)[i], expected))
+              << type_name<T>() << " call " << c << " count " << count << " element " << i << " rank " << r;
+      }
+      for (std::size_t r = 0; r < N; ++r) ASSERT_TRUE(ins[c][r].intact() && outs[c][r].intact()) << "call " << c;
+    }
+  }
+
+  Epilogue epilogue;
+  std::vector<Op> ops;                      // of ranks
+  std::vector<std::vector<buffer<T>>> ins;  // by call and rank
+  std::vector<std::vector<buffer<Out>>> outs;
+  std::vector<std::vector<std::vector<T>>> contributions;  // by call, element and rank
+};
+
 template <int N, class T, class Op, class Epilogue, class Out, class Accumulator,
           template <int, class, class, class, class, class> class Kernel>
 struct all_reduce_case {
@@ -146,46 +194,15 @@ struct all_reduce_case {
 
   template <class World>
   static void run(World& world, std::vector<std::size_t> const& counts, Op op, Epilogue const& epilogue) {
+    all_reduce_calls<N, T, Op, Epilogue, Out, Accumulator> const calls(world, counts, op, epilogue);
     std::vector<std::vector<kernel>> programs(N);
-    std::vector<Op> ops;
-    for (int r = 0; r < N; ++r) ops.push_back(op_of_rank(op, r));
-    std::vector<std::vector<buffer<T>>> ins(counts.size());
-    std::vector<std::vector<buffer<Out>>> outs(counts.size());
-    std::vector<std::vector<std::vector<T>>> contributions(counts.size());  // by call, element and rank
-    std::minstd_rand random(static_cast<unsigned>(N));
-    for (std::size_t c = 0; c < counts.size(); ++c) {
-      contributions[c].resize(counts[c]);
-      for (int r = 0; r < N; ++r) {
-        ins[c].emplace_back(world, counts[c], c % 3);
-        for (std::size_t i = 0; i < counts[c]; ++i) {
-          ins[c].back()[i] = sample<T>(random);
-          contributions[c][i].push_back(ins[c].back()[i]);
-        }
-        outs[c].emplace_back(world, counts[c], c % 2);
-        Out* out = outs[c].back().data();
-        if constexpr (std::is_same_v<T, Out>)
-          if (c % 4 == 3) out = ins[c].back().data();
-        programs[static_cast<std::size_t>(r)].push_back(
-            {world.link(r), ins[c].back().data(), out, counts[c], ops[static_cast<std::size_t>(r)], epilogue});
-      }
-    }
+    for (std::size_t r = 0; r < N; ++r)
+      for (std::size_t c = 0; c < counts.size(); ++c)
+        programs[r].push_back({world.link(static_cast<int>(r)), calls.ins[c][r].data(), calls.out(c, r), counts[c],
+                               calls.ops[r], epilogue});
     world.run(programs);
     for (int r = 0; r < N; ++r) ASSERT_EQ(world.report(r).raised, fault::none) << "rank " << r;
-    for (std::size_t c = 0; c < counts.size(); ++c) {
-      constexpr std::size_t pack = around ? 16 / sizeof(Accumulator) : 1;
-      std::size_t const packs = (counts[c] + pack - 1) / pack, share = (packs + N - 1) / N;
-      for (std::size_t i = 0; i < counts[c]; ++i) {
-        int const slice = around ? static_cast<int>(i / pack / share) : nobody;
-        auto const expected =
-            static_cast<Out>(epilogue(i, value_on_host<Accumulator>(ops, contributions[c][i], slice)));
-        for (std::size_t r = 0; r < N; ++r) {
-          Out const got = programs[r][c].out[i];
-          ASSERT_TRUE(same_bits(got, expected))
-              << type_name<T>() << " call " << c << " count " << counts[c] << " element " << i << " rank " << r;
-        }
-      }
-      for (std::size_t r = 0; r < N; ++r) ASSERT_TRUE(ins[c][r].intact() && outs[c][r].intact()) << "call " << c;
-    }
+    calls.check(around);
   }
 };
 

@@ -15,7 +15,7 @@ using namespace kernel_cases;
 
 std::vector<std::size_t> const counts{1, 5, 64, 7, 131, 2, 500, 33};
 
-struct half {
+struct halve {
   RONDO_HD float operator()(std::size_t, float value) const noexcept { return value * 0.5F; }
 };
 
@@ -27,7 +27,7 @@ TYPED_TEST_SUITE(device_kernels, worlds);
 
 TYPED_TEST(device_kernels, reduce_scatter) {
   world<TypeParam::value> ranks;
-  reduce_scatter_case<TypeParam::value, bfloat16, avg_op, half, float>::run(ranks, counts, avg);
+  reduce_scatter_case<TypeParam::value, bfloat16, avg_op, halve, float>::run(ranks, counts, avg);
 }
 
 TYPED_TEST(device_kernels, all_gather_and_broadcast) {
@@ -46,7 +46,7 @@ TYPED_TEST(device_kernels, run_schedules) {
 TEST(device_kernels, run_schedules_of_every_shape) {
   world<5> five;
   scheduled_case<5, tree::all_reduce, std::int64_t, sum_op>::run(five, {5}, counts, sum);
-  scheduled_case<5, recursive_halving::all_reduce, float, max_op>::run(five, {5}, counts, max);
+  scheduled_case<5, recursive_halving::all_reduce, float, max_op>::run(five, {5}, counts, rondo::max);
   scheduled_case<5, binomial::broadcast, float, sum_op>::run(five, {5, 2}, counts, sum);
   world<4> four;
   scheduled_case<4, ordered_halving::all_reduce, float8_e4m3, sum_op>::run(four, {4}, counts, sum);

@@ -43,7 +43,7 @@ class block_of_threads {
 };
 
 /// A thread's view of itself, as kernels want it. With `haste` below 100 threads stop for a moment before some of their
-/// flags, so that ranks and blocks run apart.
+/// flags and after some of their words, so that ranks and blocks run apart.
 class context {
  public:
   context(block_of_threads& own, unsigned thread, unsigned threads, unsigned number, unsigned blocks, unsigned seed,
@@ -65,7 +65,7 @@ class context {
   }
   template <class F>
   void store_release(F& flag, F value) {
-    if (random_() % 100 >= haste_) std::this_thread::sleep_for(std::chrono::microseconds(random_() % 100));
+    loiter();
     std::atomic_ref<F>(flag).store(value, std::memory_order_release);
   }
   template <class F>
@@ -75,6 +75,7 @@ class context {
   template <class F>
   void store_relaxed(F& flag, F value) {
     std::atomic_ref<F>(flag).store(value, std::memory_order_relaxed);
+    loiter();
   }
   template <class F>
   F exchange(F& flag, F value) {
@@ -92,6 +93,10 @@ class context {
   }
 
  private:
+  void loiter() {
+    if (random_() % 100 >= haste_) std::this_thread::sleep_for(std::chrono::microseconds(random_() % 100));
+  }
+
   block_of_threads& own_;
   unsigned thread_, threads_, number_, blocks_, turn_ = 0;
   std::minstd_rand random_;

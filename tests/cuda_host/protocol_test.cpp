@@ -19,9 +19,10 @@ using cuda_host::launch;
 using cuda_host::world;
 
 // Kernels of all kinds, with other grids, one after the other: each must leave the arena as the next one expects it.
+// The longer ones pass through two windows.
 TEST(device_protocol, kernels_of_all_kinds_and_grids_may_follow_each_other) {
   constexpr int n = 3;
-  constexpr std::size_t count = 300;
+  constexpr std::size_t count = 900;
   world<n> ranks({.blocks = 3, .threads = 2, .haste = 80});
   std::vector<std::vector<launch>> programs(n);
   std::vector<std::vector<buffer<std::uint32_t>>> outs;

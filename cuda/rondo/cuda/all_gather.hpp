@@ -4,6 +4,7 @@
 #include <rondo/cuda/board.hpp>
 #include <rondo/cuda/pack.hpp>
 #include <rondo/cuda/session.hpp>
+#include <rondo/cuda/slices.hpp>
 
 #include <cstddef>
 
@@ -26,25 +27,24 @@ struct all_gather {
     session<Context, Ranks> s(context, ranks);
     view<T const, P::count> const source(in, count);
     auto const block = [&](rank_t q) { return view<T, P::count>(out + static_cast<std::size_t>(q) * count, count); };
-    auto const me = static_cast<std::size_t>(ranks.rank);
     std::size_t const room = ranks.shape.window_bytes / sizeof(P) / Ranks;
+    slices<P, Context, Ranks> const blocks(s, room);
 
-    for (std::size_t first = 0; first < source.packs(); first += room, s.next_window()) {
-      std::size_t const n = source.packs() - first < room ? source.packs() - first : room;
+    s.in_windows(source.packs(), room, [&](std::size_t first, std::size_t n) {
       s.each(n, [&](std::size_t i) {
         P const x = source.load(first + i);
-        for (int d = 1; d < Ranks; ++d) s.template window<P>(s.right(d))[me * room + i] = x;
+        blocks.put_all(i, x);
         block(ranks.rank).store(first + i, x);
       });
-      if (!s.barrier()) return;
+      if (!s.barrier()) return false;
       s.each(n, [&](std::size_t i) {
         for (int d = 1; d < Ranks; ++d) {
           rank_t const q = s.right(d);
-          block(q).store(first + i, s.template window<P>(ranks.rank)[static_cast<std::size_t>(q) * room + i]);
+          block(q).store(first + i, blocks.get(q, i));
         }
       });
-    }
-    s.close();
+      return true;
+    });
   }
 };
 

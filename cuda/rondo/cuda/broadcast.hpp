@@ -26,19 +26,18 @@ struct broadcast {
     session<Context, Ranks> s(context, ranks);
     view<T, P::count> const buffer(data, count);
     std::size_t const room = ranks.shape.window_bytes / sizeof(P);
+    auto const window = [&](rank_t q) { return reinterpret_cast<P*>(s.window(q)); };
 
-    for (std::size_t first = 0; first < buffer.packs(); first += room, s.next_window()) {
-      std::size_t const n = buffer.packs() - first < room ? buffer.packs() - first : room;
+    s.in_windows(buffer.packs(), room, [&](std::size_t first, std::size_t n) {
       if (ranks.rank == root)
         s.each(n, [&](std::size_t i) {
           P const x = buffer.load(first + i);
-          for (int d = 1; d < Ranks; ++d) s.template window<P>(s.right(d))[i] = x;
+          for (int d = 1; d < Ranks; ++d) window(s.right(d))[i] = x;
         });
-      if (!s.barrier()) return;
-      if (ranks.rank != root)
-        s.each(n, [&](std::size_t i) { buffer.store(first + i, s.template window<P>(ranks.rank)[i]); });
-    }
-    s.close();
+      if (!s.barrier()) return false;
+      if (ranks.rank != root) s.each(n, [&](std::size_t i) { buffer.store(first + i, window(ranks.rank)[i]); });
+      return true;
+    });
   }
 };
 

@@ -58,7 +58,7 @@ struct folding {
   template <std::size_t Count>
   RONDO_HD value_type operator()(pack<T, Count> const (&x)[Ranks], std::size_t j) const noexcept {
     Accumulator a[Ranks];
-    for (int r = 0; r < Ranks; ++r) a[r] = static_cast<Accumulator>(x[r].values[j]);
+    for (int r = 0; r < Ranks; ++r) a[r] = static_cast<Accumulator>(x[r][j]);
     rondo::detail::fold_elements<Ranks>(op, a);
     return finish(a[0]);
   }
@@ -87,8 +87,9 @@ template <class Out, class Context, class Fold, class Epilogue, class T, std::si
 RONDO_HD pack<Out, Count> reduce(Context& context, Fold const& fold, Epilogue const& epilogue,
                                  pack<T, Count> const (&x)[Ranks], std::size_t first, std::size_t count) noexcept {
   pack<Out, Count> y{};
-  for (std::size_t j = 0; j < Count; ++j)
+  unrolled<Count>([&](std::size_t j) {
     if (first + j < count) y.values[j] = apply<Out>(context, epilogue, first + j, fold(x, j));
+  });
   return y;
 }
 

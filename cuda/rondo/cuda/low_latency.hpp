@@ -41,8 +41,7 @@ struct low_latency {
       return words + ((s.number() & 1) * Ranks + from) * ranks.shape.words + i * in_words<P>::count;
     };
 
-    for (std::size_t first = 0; first < source.packs(); first += room, s.next_window()) {
-      std::size_t const n = source.packs() - first < room ? source.packs() - first : room;
+    s.in_windows(source.packs(), room, [&](std::size_t first, std::size_t n) {
       s.each(n, [&](std::size_t i) {
         P const x = fold.prepare(source.load(first + i));
         for (int d = 1; d < Ranks; ++d) {
@@ -53,18 +52,17 @@ struct low_latency {
       bool all = true;
       s.each(n, [&](std::size_t i) {
         P x[Ranks];
-        for (std::size_t q = 0; q < Ranks; ++q) {
+        unrolled<Ranks>([&](std::size_t q) {
           if (q == me)
             x[q] = fold.prepare(source.load(first + i));
           else
             all = all &&
                   in_words<P>::get(context, ranks, static_cast<rank_t>(q), place(ranks.rank, q, i), x[q], s.number());
-        }
+        });
         if (all) result.store(first + i, reduce<Out>(context, fold, epilogue, x, (first + i) * P::count, count));
       });
-      if (!context.sync_and(all)) return;
-    }
-    s.close();
+      return context.sync_and(all);
+    });
   }
 };
 

@@ -5,6 +5,7 @@
 #include <rondo/cuda/folding.hpp>
 #include <rondo/cuda/pack.hpp>
 #include <rondo/cuda/session.hpp>
+#include <rondo/cuda/slices.hpp>
 #include <rondo/ops.hpp>
 
 #include <cstddef>
@@ -36,25 +37,19 @@ struct one_shot {
     session<Context, Ranks> s(context, ranks);
     view<T const, P::count> const source(in, count);
     view<Out, P::count> const result(out, count);
-    rank_t const me = ranks.rank;
     std::size_t const room = ranks.shape.window_bytes / sizeof(P) / Ranks;  // packs of a rank in a window
+    slices<P, Context, Ranks> const contributions(s, room);
 
-    for (std::size_t first = 0; first < source.packs(); first += room, s.next_window()) {
-      std::size_t const n = source.packs() - first < room ? source.packs() - first : room;
-      s.each(n, [&](std::size_t i) {
-        P const x = fold.prepare(source.load(first + i));
-        for (int d = 1; d < Ranks; ++d) s.template window<P>(s.right(d))[static_cast<std::size_t>(me) * room + i] = x;
-      });
-      if (!s.barrier()) return;
+    s.in_windows(source.packs(), room, [&](std::size_t first, std::size_t n) {
+      s.each(n, [&](std::size_t i) { contributions.put_all(i, fold.prepare(source.load(first + i))); });
+      if (!s.barrier()) return false;
       s.each(n, [&](std::size_t i) {
         P x[Ranks];
-        for (int q = 0; q < Ranks; ++q)
-          x[q] = q == me ? fold.prepare(source.load(first + i))
-                         : s.template window<P>(me)[static_cast<std::size_t>(q) * room + i];
+        contributions.get_all(i, fold.prepare(source.load(first + i)), x);
         result.store(first + i, reduce<Out>(context, fold, epilogue, x, (first + i) * P::count, count));
       });
-    }
-    s.close();
+      return true;
+    });
   }
 };
 

@@ -18,9 +18,12 @@ inline constexpr std::size_t pack_alignment = !std::has_single_bit(sizeof(T) * C
 
 }  // namespace detail
 
-/// How many elements of T a thread moves at once: 16 bytes of them, the widest access that a GPU has.
+/// How many elements of T a thread moves at once: 16 bytes of them, the widest access that a GPU has, and 8 at the
+/// most, so that those of 8 ranks fit into registers.
 template <class T>
-inline constexpr std::size_t pack_count = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
+inline constexpr std::size_t pack_count = sizeof(T) == 1   ? 8
+                                          : sizeof(T) < 16 ? 16 / sizeof(T)
+                                                           : 1;
 
 /// Neighbouring elements, moved at once.
 template <class T, std::size_t Count = pack_count<T>>
@@ -30,7 +33,33 @@ struct alignas(detail::pack_alignment<T, Count>) pack {
   static constexpr std::size_t count = Count;
 
   T values[Count];
+
+  /// Element j. On a device it is taken out of the 4 bytes that it is a part of: compilers would give each narrow
+  /// element a register of its own, for as long as the pack is needed.
+  RONDO_HD T operator[](std::size_t j) const noexcept {
+#ifdef __CUDA_ARCH__
+    if constexpr (sizeof(T) < 4 && sizeof(pack) % 4 == 0) {
+      struct words {
+        std::uint32_t all[sizeof(pack) / 4];
+      };
+      using bits = std::conditional_t<sizeof(T) == 1, std::uint8_t, std::uint16_t>;
+      std::size_t const at = j * sizeof(T);
+      return std::bit_cast<T>(static_cast<bits>(std::bit_cast<words>(*this).all[at / 4] >> at % 4 * 8));
+    }
+#endif
+    return values[j];
+  }
 };
+
+/// Calls function(i) for i < Count. On a device every i is a number that the compiler knows: an array that is indexed
+/// by others lies in memory, not in registers.
+template <std::size_t Count, class F>
+RONDO_HD constexpr void unrolled(F const& function) noexcept {
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+  for (std::size_t i = 0; i < Count; ++i) function(i);
+}
 
 /// A buffer as packs of `Count` elements. The last one may be incomplete and the buffer need not be aligned: what does
 /// not exist is neither read nor written, and reads as zero.

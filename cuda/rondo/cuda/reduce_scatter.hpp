@@ -5,6 +5,7 @@
 #include <rondo/cuda/folding.hpp>
 #include <rondo/cuda/pack.hpp>
 #include <rondo/cuda/session.hpp>
+#include <rondo/cuda/slices.hpp>
 #include <rondo/ops.hpp>
 
 #include <cstddef>
@@ -35,27 +36,24 @@ struct reduce_scatter {
       return view<T const, P::count>(in + static_cast<std::size_t>(q) * count, count);
     };
     view<Out, P::count> const result(out, count);
-    auto const me = static_cast<std::size_t>(ranks.rank);
     std::size_t const room = ranks.shape.window_bytes / sizeof(P) / Ranks;
+    slices<P, Context, Ranks> const contributions(s, room);
 
-    for (std::size_t first = 0; first < result.packs(); first += room, s.next_window()) {
-      std::size_t const n = result.packs() - first < room ? result.packs() - first : room;
+    s.in_windows(result.packs(), room, [&](std::size_t first, std::size_t n) {
       s.each(n, [&](std::size_t i) {
         for (int d = 1; d < Ranks; ++d) {
           rank_t const owner = s.right(d);
-          s.template window<P>(owner)[me * room + i] = fold.prepare(block(owner).load(first + i));
+          contributions.put(owner, i, fold.prepare(block(owner).load(first + i)));
         }
       });
-      if (!s.barrier()) return;
+      if (!s.barrier()) return false;
       s.each(n, [&](std::size_t i) {
         P x[Ranks];
-        for (std::size_t q = 0; q < Ranks; ++q)
-          x[q] = q == me ? fold.prepare(block(ranks.rank).load(first + i))
-                         : s.template window<P>(ranks.rank)[q * room + i];
+        contributions.get_all(i, fold.prepare(block(ranks.rank).load(first + i)), x);
         result.store(first + i, reduce<Out>(context, fold, epilogue, x, (first + i) * P::count, count));
       });
-    }
-    s.close();
+      return true;
+    });
   }
 };
 

@@ -56,6 +56,8 @@ class session {
       : context_(context), ranks_(ranks), barriers_(ranks.board(ranks.rank).barriers[context.block()]),
         window_(ranks.board(ranks.rank).windows[context.block()]), opened_(window_) {}
 
+  RONDO_HD rank_t rank() const noexcept { return ranks_.rank; }
+
   /// The rank `distance` places to the right. Ranks that begin with different peers spread over the links.
   RONDO_HD rank_t right(int distance) const noexcept { return rondo::detail::wrap(ranks_.rank + distance, Ranks); }
 
@@ -68,11 +70,18 @@ class session {
       function(i);
   }
 
-  /// Where window bytes from `offset` on lie, in the arena of rank q. P is what is stored there.
-  template <class P>
-  RONDO_HD P* window(rank_t q, std::size_t offset = 0) const noexcept {
-    return reinterpret_cast<P*>(ranks_.arenas[q] + ranks_.shape.windows_at(Ranks) +
-                                (window_ & 1) * ranks_.shape.window_bytes + offset);
+  /// Calls piece(first, n) for `count` things, as many as there is room for in a window at a time, and ends the call
+  /// after the last one. A piece that returns false, in all threads, has given up, and the kernel ends.
+  template <class F>
+  RONDO_HD void in_windows(std::size_t count, std::size_t room, F const& piece) {
+    for (std::size_t first = 0; first < count; first += room, next_window())
+      if (!piece(first, count - first < room ? count - first : room)) return;
+    close();
+  }
+
+  /// Where the present window lies in the arena of rank q.
+  RONDO_HD std::byte* window(rank_t q) const noexcept {
+    return ranks_.arenas[q] + ranks_.shape.windows_at(Ranks) + (window_ & 1) * ranks_.shape.window_bytes;
   }
 
   /// Number of the present window.

@@ -5,6 +5,7 @@
 #include <rondo/cuda/folding.hpp>
 #include <rondo/cuda/pack.hpp>
 #include <rondo/cuda/session.hpp>
+#include <rondo/cuda/slices.hpp>
 #include <rondo/ops.hpp>
 
 #include <cstddef>
@@ -33,42 +34,41 @@ struct two_shot {
     session<Context, Ranks> s(context, ranks);
     view<T const, P::count> const source(in, count);
     view<Out, P::count> const result(out, count);
-    auto const me = static_cast<std::size_t>(ranks.rank);
     // Packs of a rank in a window, which has a half for contributions and a half for results.
     std::size_t const room = ranks.shape.window_bytes / (sizeof(P) + sizeof(R)) / Ranks / 16 * 16;
-    std::size_t const results_at = Ranks * room * sizeof(P);
+    slices<P, Context, Ranks> const contributions(s, room);
+    slices<R, Context, Ranks> const results(s, room, Ranks * room * sizeof(P));
 
-    for (std::size_t first = 0; first < source.packs(); first += Ranks * room, s.next_window()) {
-      std::size_t const n = source.packs() - first < Ranks * room ? source.packs() - first : Ranks * room;
-      std::size_t const share = (n + Ranks - 1) / Ranks;  // slice q is [q * share, (q + 1) * share)
+    s.in_windows(source.packs(), Ranks * room, [&](std::size_t first, std::size_t n) {
+      std::size_t const share = (n + Ranks - 1) / Ranks;
+      auto const place = [&](rank_t owner, std::size_t i) { return static_cast<std::size_t>(owner) * share + i; };
       s.each(share, [&](std::size_t i) {
         for (int d = 1; d < Ranks; ++d) {
           rank_t const owner = s.right(d);
-          std::size_t const at = static_cast<std::size_t>(owner) * share + i;
-          if (at < n) s.template window<P>(owner)[me * room + i] = fold.prepare(source.load(first + at));
+          std::size_t const at = place(owner, i);
+          if (at < n) contributions.put(owner, i, fold.prepare(source.load(first + at)));
         }
       });
-      if (!s.barrier()) return;
+      if (!s.barrier()) return false;
       s.each(share, [&](std::size_t i) {
-        std::size_t const at = me * share + i;
+        std::size_t const at = place(ranks.rank, i);
         if (at >= n) return;
         P x[Ranks];
-        for (std::size_t q = 0; q < Ranks; ++q)
-          x[q] = q == me ? fold.prepare(source.load(first + at)) : s.template window<P>(ranks.rank)[q * room + i];
+        contributions.get_all(i, fold.prepare(source.load(first + at)), x);
         R const y = reduce<Out>(context, fold, epilogue, x, (first + at) * P::count, count);
         result.store(first + at, y);
-        for (int d = 1; d < Ranks; ++d) s.template window<R>(s.right(d), results_at)[me * room + i] = y;
+        results.put_all(i, y);
       });
-      if (!s.barrier()) return;
+      if (!s.barrier()) return false;
       s.each(share, [&](std::size_t i) {
         for (int d = 1; d < Ranks; ++d) {
-          auto const owner = static_cast<std::size_t>(s.right(d));
-          std::size_t const at = owner * share + i;
-          if (at < n) result.store(first + at, s.template window<R>(ranks.rank, results_at)[owner * room + i]);
+          rank_t const owner = s.right(d);
+          std::size_t const at = place(owner, i);
+          if (at < n) result.store(first + at, results.get(owner, i));
         }
       });
-    }
-    s.close();
+      return true;
+    });
   }
 };
 

@@ -6,6 +6,7 @@
 #include <rondo/cuda/fused/block_quantized.hpp>
 #include <rondo/cuda/pack.hpp>
 #include <rondo/cuda/session.hpp>
+#include <rondo/cuda/slices.hpp>
 #include <rondo/ops.hpp>
 
 #include <concepts>
@@ -25,7 +26,9 @@ namespace rondo::inline v0::device {
 /// A kernel (see one_shot), for sum and avg. A block of elements is one thread's. `out` may be `in`.
 template <int Ranks, class T, class Q, class Op = sum_op, std::size_t Block = 32>
 struct quantized {
-  static_assert(Block % pack_count<T> == 0, "a block is whole packs");
+  static constexpr unsigned max_threads = 256;        // a thread keeps a block and parts of those of all ranks
+  static constexpr std::size_t part = pack_count<Q>;  // of a block: so much of all contributions fits into registers
+  static_assert(Block % part == 0, "a block has a multiple of 8 elements");
   static constexpr bool averages = std::same_as<Op, avg_op>;
   static_assert(averages || std::same_as<Op, sum_op>, "quantised contributions can be added: use sum or avg");
 
@@ -42,20 +45,10 @@ struct quantized {
     view<T const, Block> const source(in, count);
     view<T, Block> const result(out, count);
     view<float, Block> const rest(residual, residual ? count : 0);
-    auto const me = static_cast<std::size_t>(ranks.rank);
-    std::size_t const blocks = source.packs();
-    // Blocks of a rank in a window, which has a half for contributions and a half for results; scales lie apart.
+    // Blocks of a rank in a window, which has contributions and results, numbers and scales apart.
     std::size_t const room = ranks.shape.window_bytes / (2 * (Block + sizeof(float))) / Ranks / 4 * 4;
-    std::size_t const results_at = Ranks * room * (Block + sizeof(float)), scales_at = Ranks * room * Block;
-
-    auto const put = [&](rank_t q, std::size_t half, std::size_t i, B const& y) {
-      s.template window<pack<Q, Block>>(q, half)[me * room + i] = y.numbers;
-      s.template window<float>(q, half + scales_at)[me * room + i] = y.scale;
-    };
-    auto const get = [&](std::size_t from, std::size_t half, std::size_t i) {
-      return B{s.template window<pack<Q, Block>>(ranks.rank, half)[from * room + i],
-               s.template window<float>(ranks.rank, half + scales_at)[from * room + i]};
-    };
+    quantized_slices<Context> const contributions(s, room, 0);
+    quantized_slices<Context> const results(s, room, Ranks * room * (Block + sizeof(float)));
 
     auto const contribution = [&](std::size_t i, float(&x)[Block]) {
       auto const y = source.load(i);
@@ -77,53 +70,79 @@ struct quantized {
       result.store(i, z);
     };
 
-    for (std::size_t first = 0; first < blocks; first += Ranks * room, s.next_window()) {
-      std::size_t const n = blocks - first < Ranks * room ? blocks - first : Ranks * room;
+    s.in_windows(source.packs(), Ranks * room, [&](std::size_t first, std::size_t n) {
       std::size_t const share = (n + Ranks - 1) / Ranks;
+      auto const place = [&](rank_t owner, std::size_t i) { return static_cast<std::size_t>(owner) * share + i; };
       s.each(share, [&](std::size_t i) {
         for (int d = 1; d < Ranks; ++d) {
           rank_t const owner = s.right(d);
-          std::size_t const at = static_cast<std::size_t>(owner) * share + i;
+          std::size_t const at = place(owner, i);
           if (at >= n) continue;
           float x[Block];
           contribution(first + at, x);
           B const y = B::of(x);
-          put(owner, 0, i, y);
+          contributions.put(owner, i, y);
           keep_rest(first + at, x, y, 1);
         }
       });
-      if (!s.barrier()) return;
+      if (!s.barrier()) return false;
       s.each(share, [&](std::size_t i) {
-        std::size_t const at = me * share + i;
+        std::size_t const at = place(ranks.rank, i);
         if (at >= n) return;
         float total[Block];
         contribution(first + at, total);
-        for (std::size_t j = 0; j < Block; ++j) {
-          float x[Ranks];
-          for (std::size_t q = 0; q < Ranks; ++q) x[q] = q == me ? total[j] : get(q, 0, i)[j];
-          total[j] = fold(x);
-        }
+        unrolled<Block / part>([&](std::size_t p) {
+          quantized_block<Q, part> theirs[Ranks];
+          for (rank_t q = 0; q < Ranks; ++q) theirs[q] = contributions.get_part(q, i, p);  // nobody stores to its own
+          unrolled<part>([&](std::size_t j) {
+            float& mine = total[p * part + j];
+            float x[Ranks];
+            for (rank_t q = 0; q < Ranks; ++q) x[q] = q == ranks.rank ? mine : theirs[q][j];
+            mine = fold(x);
+          });
+        });
         B const y = B::of(total);
         use(first + at, y);
         keep_rest(first + at, total, y, averages ? Ranks : 1);  // a contribution counts for a part of the mean only
-        for (int d = 1; d < Ranks; ++d) put(s.right(d), results_at, i, y);
+        for (int d = 1; d < Ranks; ++d) results.put(s.right(d), i, y);
       });
-      if (!s.barrier()) return;
+      if (!s.barrier()) return false;
       s.each(share, [&](std::size_t i) {
         for (int d = 1; d < Ranks; ++d) {
-          auto const owner = static_cast<std::size_t>(s.right(d));
-          std::size_t const at = owner * share + i;
-          if (at < n) use(first + at, get(owner, results_at, i));
+          rank_t const owner = s.right(d);
+          std::size_t const at = place(owner, i);
+          if (at < n) use(first + at, results.get(owner, i));
         }
       });
-    }
-    s.close();
+      return true;
+    });
   }
 
  private:
+  /// Slices of numbers, and behind all of those slices of scales.
+  template <class Context>
+  struct quantized_slices {
+    using B = quantized_block<Q, Block>;
+
+    RONDO_HD quantized_slices(session<Context, Ranks> const& s, std::size_t room, std::size_t offset) noexcept
+        : numbers(s, room, offset), parts(s, room * (Block / part), offset),
+          scales(s, room, offset + Ranks * room * Block) {}
+    RONDO_HD void put(rank_t q, std::size_t i, B const& y) const noexcept {
+      numbers.put(q, i, y.numbers), scales.put(q, i, y.scale);
+    }
+    RONDO_HD B get(rank_t q, std::size_t i) const noexcept { return {numbers.get(q, i), scales.get(q, i)}; }
+    RONDO_HD quantized_block<Q, part> get_part(rank_t q, std::size_t i, std::size_t p) const noexcept {
+      return {parts.get(q, i * (Block / part) + p), scales.get(q, i)};
+    }
+
+    slices<pack<Q, Block>, Context, Ranks> numbers;
+    slices<pack<Q, part>, Context, Ranks> parts;  // of the same numbers
+    slices<float, Context, Ranks> scales;
+  };
+
   RONDO_HD static float fold(float (&x)[Ranks]) noexcept {
-    rondo::detail::fold_elements<Ranks>(sum, x);
-    return averages ? avg.finish<float>(x[0], Ranks) : x[0];
+    rondo::detail::fold_elements<Ranks>(sum_op{}, x);
+    return averages ? avg_op{}.finish<float>(x[0], Ranks) : x[0];
   }
 };
 

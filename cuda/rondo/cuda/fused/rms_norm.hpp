@@ -6,6 +6,7 @@
 #include <rondo/cuda/folding.hpp>
 #include <rondo/cuda/pack.hpp>
 #include <rondo/cuda/session.hpp>
+#include <rondo/cuda/slices.hpp>
 #include <rondo/ops.hpp>
 
 #include <cmath>
@@ -41,24 +42,21 @@ struct rms_norm {
     session<Context, Ranks> s(context, ranks);
     view<T const, P::count> const source(in, rows * row), scales(weight, row);
     view<T, P::count> const stream(residual, rows * row), result(out, rows * row);
-    auto const me = static_cast<std::size_t>(ranks.rank);
     std::size_t const packs = row / P::count;                                       // of a row
     std::size_t const room = ranks.shape.window_bytes / sizeof(P) / Ranks / packs;  // rows of a rank in a window
+    slices<P, Context, Ranks> const contributions(s, room * packs);
 
-    for (std::size_t first = 0; first < rows; first += room, s.next_window()) {
-      std::size_t const n = rows - first < room ? rows - first : room;
+    s.in_windows(rows, room, [&](std::size_t first, std::size_t n) {
       each(context, n, packs, [&](std::size_t r, std::size_t i) {
-        P const x = source.load((first + r) * packs + i);
-        for (int d = 1; d < Ranks; ++d) s.template window<P>(s.right(d))[(me * room + r) * packs + i] = x;
+        contributions.put_all(r * packs + i, source.load((first + r) * packs + i));
       });
-      if (!s.barrier()) return;
+      if (!s.barrier()) return false;
       for (std::size_t r = context.block(); r < n; r += context.blocks()) {
         double squares = 0;
         for (std::size_t i = context.thread(); i < packs; i += context.threads()) {
           std::size_t const at = (first + r) * packs + i;
           P x[Ranks];
-          for (std::size_t q = 0; q < Ranks; ++q)
-            x[q] = q == me ? source.load(at) : s.template window<P>(ranks.rank)[(q * room + r) * packs + i];
+          contributions.get_all(r * packs + i, source.load(at), x);
           P sum = stream.load(at);
           for (std::size_t j = 0; j < P::count; ++j) {
             sum.values[j] = static_cast<T>(static_cast<float>(sum.values[j]) + static_cast<float>(fold(x, j)));
@@ -79,8 +77,8 @@ struct rms_norm {
           result.store(at, x);
         }
       }
-    }
-    s.close();
+      return true;
+    });
   }
 
  private:

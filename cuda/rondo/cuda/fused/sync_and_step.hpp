@@ -93,14 +93,14 @@ struct sync_and_step {
         auto const gradient = sums.load(i);
         auto weight = full.load(i);
         pack<float, P::count> m[moment_count + 1];  // no array is empty
-        for (std::size_t k = 0; k < moment_count; ++k) m[k] = moment(k, own.count).load(i);
+        for (std::size_t k = 0; k != moment_count; ++k) m[k] = moment(k, own.count).load(i);
         pack<W, P::count> out;
         for (std::size_t j = 0; j < P::count; ++j) {
           apply(update, gradient.values[j] * factor, weight.values[j], m, j, std::make_index_sequence<moment_count>{});
           out.values[j] = static_cast<W>(weight.values[j]);
         }
         full.store(i, weight);
-        for (std::size_t k = 0; k < moment_count; ++k) moment(k, own.count).store(i, m[k]);
+        for (std::size_t k = 0; k != moment_count; ++k) moment(k, own.count).store(i, m[k]);
         for (int d = 0; d < Ranks; ++d) view<W, P::count>(weights[s.right(d)] + own.first, own.count).store(i, out);
       });
     }
