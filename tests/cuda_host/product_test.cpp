@@ -13,7 +13,7 @@ namespace {
 using namespace rondo;
 using namespace kernel_cases;
 
-std::vector<std::size_t> const counts{1, 70, 9, 33};
+std::vector<std::size_t> const lengths{1, 70, 9, 33};
 
 /// Casts and has a say in every element.
 struct odd_ones_negated {
@@ -26,12 +26,12 @@ struct odd_ones_negated {
 template <class T, class Op, class Epilogue, class Out, class Accumulator>
 void all_kernels(Op op, Epilogue const& epilogue) {
   world<RANKS> ranks;
-  all_reduce_case<RANKS, T, Op, Epilogue, Out, Accumulator, device::one_shot>::run(ranks, counts, op, epilogue);
-  all_reduce_case<RANKS, T, Op, Epilogue, Out, Accumulator, device::two_shot>::run(ranks, counts, op, epilogue);
-  all_reduce_case<RANKS, T, Op, Epilogue, Out, Accumulator, device::low_latency>::run(ranks, counts, op, epilogue);
-  reduce_scatter_case<RANKS, T, Op, Epilogue, Out, Accumulator>::run(ranks, counts, op, epilogue);
+  all_reduce_case<RANKS, T, Op, Epilogue, Out, Accumulator, device::one_shot>::run(ranks, lengths, op, epilogue);
+  all_reduce_case<RANKS, T, Op, Epilogue, Out, Accumulator, device::two_shot>::run(ranks, lengths, op, epilogue);
+  all_reduce_case<RANKS, T, Op, Epilogue, Out, Accumulator, device::low_latency>::run(ranks, lengths, op, epilogue);
+  reduce_scatter_case<RANKS, T, Op, Epilogue, Out, Accumulator>::run(ranks, lengths, op, epilogue);
   if constexpr (sizeof(Out) <= sizeof(Accumulator) && is_commutative_v<Op>)
-    all_reduce_case<RANKS, T, Op, Epilogue, Out, Accumulator, device::ring>::run(ranks, counts, op, epilogue);
+    all_reduce_case<RANKS, T, Op, Epilogue, Out, Accumulator, device::ring>::run(ranks, lengths, op, epilogue);
 }
 
 template <class T>

@@ -46,8 +46,9 @@ struct over_processes {
   }
 };
 
-using backends = ::testing::Types<over_processes<device_sharing::files>, over_processes<device_sharing::handles>>;
-INSTANTIATE_TYPED_TEST_SUITE_P(cuda_ipc_processes, transport_suite, backends);
+using backends_of_processes =
+    ::testing::Types<over_processes<device_sharing::files>, over_processes<device_sharing::handles>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(cuda_ipc_processes, transport_suite, backends_of_processes);
 
 }  // namespace
 }  // namespace rondo::testing

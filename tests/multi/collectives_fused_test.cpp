@@ -24,18 +24,18 @@ namespace {
 
 using namespace collectives_test;
 
-struct setting {
+struct fused_setting {
   medium where;
   int ranks;
   bool registered;
 
-  friend std::ostream& operator<<(std::ostream& out, setting const& s) {
+  friend std::ostream& operator<<(std::ostream& out, fused_setting const& s) {
     return out << name_of(s.where) << " " << s.ranks << (s.registered ? " registered" : "");
   }
 };
 
-std::vector<setting> settings() {
-  std::vector<setting> all;
+std::vector<fused_setting> settings() {
+  std::vector<fused_setting> all;
   for (medium const where : media)
     for (int n = 1; n <= 5; ++n)
       for (bool const registered : {false, true})
@@ -43,7 +43,7 @@ std::vector<setting> settings() {
   return all;
 }
 
-class fused : public testing::TestWithParam<setting> {};
+class fused : public testing::TestWithParam<fused_setting> {};
 INSTANTIATE_TEST_SUITE_P(over, fused, testing::ValuesIn(settings()));
 
 /// A buffer as the setting wants it.
@@ -52,7 +52,7 @@ struct some_buffer {
   registered_buffer<T> shared;
   std::vector<T> plain;
 
-  some_buffer(comm& c, setting const& s, std::size_t n)
+  some_buffer(comm& c, fused_setting const& s, std::size_t n)
       : shared(c.allocate<T>(s.registered ? n : 0)), plain(s.registered ? 0 : n) {}
   std::span<T> all() { return plain.empty() ? std::span<T>(shared) : std::span<T>(plain); }
 };
@@ -83,7 +83,7 @@ std::vector<std::size_t> uneven(int n, std::size_t around) {
 constexpr std::size_t lengths[] = {0, 1, 5, 1023, 1024, 40'001};
 
 template <class T, class U, class Op, class Result>
-void reduce_scatters(setting const& s, Op const& op, Result const& result) {
+void reduce_scatters(fused_setting const& s, Op const& op, Result const& result) {
   on_ranks(s.where, s.ranks, [&](comm& c) {
     auto const me = static_cast<std::size_t>(c.rank());
     for (std::size_t const around : lengths) {
@@ -355,7 +355,7 @@ struct reference {
 };
 
 template <class T, class U, class O>
-void steps_like_separate_passes(setting const& s, O const& rule, step_options options) {
+void steps_like_separate_passes(fused_setting const& s, O const& rule, step_options options) {
   constexpr std::size_t steps = 3;
   options.call.ordered = true;
   struct expectation {

@@ -17,17 +17,17 @@ using namespace collectives_test;
 /// Which ranks have registered buffers.
 enum class registered { none, in_place, out_of_place, some, input_only };
 
-struct setting {
+struct registered_setting {
   medium where;
   int ranks;
   registered which;
 
-  friend std::ostream& operator<<(std::ostream& out, setting const& s) {
+  friend std::ostream& operator<<(std::ostream& out, registered_setting const& s) {
     return out << name_of(s.where) << " " << s.ranks << " ranks, kind " << static_cast<int>(s.which);
   }
 };
 
-class registered_buffers : public testing::TestWithParam<setting> {};
+class registered_buffers : public testing::TestWithParam<registered_setting> {};
 
 /// Integers in float, whose sum is exact in any order.
 float element(rank_t r, std::size_t i) {
@@ -163,8 +163,8 @@ TEST(registered_memory, says_with_sizes_when_it_is_short) {
   });
 }
 
-std::vector<setting> all_settings() {
-  std::vector<setting> all;
+std::vector<registered_setting> all_settings() {
+  std::vector<registered_setting> all;
   for (auto const where : media)
     for (int const ranks : {1, 2, 3, 5})
       for (auto const which :
