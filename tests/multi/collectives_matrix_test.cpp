@@ -228,7 +228,7 @@ std::vector<setting> settings(std::vector<medium> const& where, std::vector<int>
   return all;
 }
 
-std::string name_of_case(testing::TestParamInfo<setting> const& info) {
+std::string name_of_matrix_case(testing::TestParamInfo<setting> const& info) {
   auto const& [where, ranks, what, how] = info.param;
   return name_of(where) + "_" + std::to_string(ranks) + "_" + std::string(to_string(what)) + "_by_" +
          std::string(to_string(how));
@@ -239,10 +239,10 @@ class every_algorithm : public testing::TestWithParam<setting> {};
 TEST_P(every_algorithm, is_exact_for_small_buffers) { play(GetParam(), small_calls(GetParam())); }
 
 INSTANTIATE_TEST_SUITE_P(between_threads, every_algorithm,
-                         testing::ValuesIn(settings({medium::in_process}, {1, 2, 3, 4, 5, 7, 8})), name_of_case);
+                         testing::ValuesIn(settings({medium::in_process}, {1, 2, 3, 4, 5, 7, 8})), name_of_matrix_case);
 INSTANTIATE_TEST_SUITE_P(over, every_algorithm,
                          testing::ValuesIn(settings({medium::shm, medium::tcp, medium::multi}, {2, 3, 4})),
-                         name_of_case);
+                         name_of_matrix_case);
 
 class every_large_algorithm : public testing::TestWithParam<setting> {};
 
@@ -258,9 +258,10 @@ TEST_P(every_large_algorithm, is_exact_for_large_buffers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(between_threads, every_large_algorithm,
-                         testing::ValuesIn(settings({medium::in_process}, {2, 5})), name_of_case);
+                         testing::ValuesIn(settings({medium::in_process}, {2, 5})), name_of_matrix_case);
 INSTANTIATE_TEST_SUITE_P(over, every_large_algorithm,
-                         testing::ValuesIn(settings({medium::shm, medium::tcp, medium::multi}, {3})), name_of_case);
+                         testing::ValuesIn(settings({medium::shm, medium::tcp, medium::multi}, {3})),
+                         name_of_matrix_case);
 
 class every_barrier : public testing::TestWithParam<std::tuple<medium, int>> {};
 
