@@ -28,8 +28,9 @@ using namespace rondo;
 
 using comm = communicator<any_transport>;
 
-/// Over multi two ranks after the other play that they share a host.
-enum class medium { in_process, shm, tcp, multi };
+/// Over multi two ranks after the other play that they share a host. Over devices each has one, of a runtime that the
+/// processor plays, and bytes lie there or in memory of the host by chance.
+enum class medium { in_process, shm, tcp, multi, devices };
 inline constexpr std::array media{medium::in_process, medium::shm, medium::tcp};
 std::string name_of(medium);
 
@@ -61,7 +62,7 @@ void on_ranks(medium, int n, std::function<void(comm&)> const& body, communicato
 /// Every algorithm that offers the collective to `n` ranks there.
 inline std::vector<algorithm> algorithms_for(collective what, int n, medium where = medium::in_process) {
   std::vector<algorithm> all;
-  bool const shared = where != medium::tcp && (where != medium::multi || n <= 2);
+  bool const shared = where != medium::tcp && where != medium::devices && (where != medium::multi || n <= 2);
   for (auto const& [a, name] : detail::algorithm_names)
     if (a != algorithm::automatic && supports(a, what, n, shared)) all.push_back(a);
   return all;

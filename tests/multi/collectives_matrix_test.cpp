@@ -243,6 +243,8 @@ INSTANTIATE_TEST_SUITE_P(between_threads, every_algorithm,
 INSTANTIATE_TEST_SUITE_P(over, every_algorithm,
                          testing::ValuesIn(settings({medium::shm, medium::tcp, medium::multi}, {2, 3, 4})),
                          name_of_matrix_case);
+INSTANTIATE_TEST_SUITE_P(between, every_algorithm, testing::ValuesIn(settings({medium::devices}, {3})),
+                         name_of_matrix_case);
 
 class every_large_algorithm : public testing::TestWithParam<setting> {};
 
@@ -260,7 +262,7 @@ TEST_P(every_large_algorithm, is_exact_for_large_buffers) {
 INSTANTIATE_TEST_SUITE_P(between_threads, every_large_algorithm,
                          testing::ValuesIn(settings({medium::in_process}, {2, 5})), name_of_matrix_case);
 INSTANTIATE_TEST_SUITE_P(over, every_large_algorithm,
-                         testing::ValuesIn(settings({medium::shm, medium::tcp, medium::multi}, {3})),
+                         testing::ValuesIn(settings({medium::shm, medium::tcp, medium::multi, medium::devices}, {3})),
                          name_of_matrix_case);
 
 class every_barrier : public testing::TestWithParam<std::tuple<medium, int>> {};

@@ -1,3 +1,4 @@
+#include "../cuda_ipc/backends.hpp"
 #include "collectives.hpp"
 #include <rondo/transports/in_process.hpp>
 #include <rondo/transports/multi.hpp>
@@ -11,7 +12,7 @@
 namespace collectives_test {
 
 std::string name_of(medium m) {
-  constexpr std::array names{"in_process", "shm", "tcp", "multi"};
+  constexpr std::array names{"in_process", "shm", "tcp", "multi", "devices"};
   return names[static_cast<std::size_t>(m)];
 }
 
@@ -21,6 +22,11 @@ any_transport connect(medium m, std::shared_ptr<group> const& g) {
   if (m == medium::in_process) return in_process::connect(g);
   if (m == medium::shm) return shm::connect(g);
   if (m == medium::multi) return multi::connect(g, {.host = std::to_string(g->rank() / 2)});
+  if (m == medium::devices) {
+    using namespace rondo::testing;
+    auto const own = places_of(g->size(), place::own_process)[static_cast<std::size_t>(g->rank())];
+    return with_buffers<buffers::of_either>(own, transport_type::connect(g, own));
+  }
   return tcp::connect(g);
 }
 
