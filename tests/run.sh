@@ -4,8 +4,8 @@
 #   tests/run.sh                  everything that runs by default
 #   tests/run.sh --ci             also internal headers, hosts as network namespaces and, in short, faults in kernels,
 #                                 PyTorch and what needs RDMA, in guests; then again with sanitizers
-#   tests/run.sh --suite NAME …   only these: unit static conformance multi faults cuda_host cuda_ipc launchers headers
-#                                 fail consumers style examples sanitizers, and soak, big, net, cuda, nccl, torch,
+#   tests/run.sh --suite NAME …   only these: unit static conformance multi faults nccl cuda_host cuda_ipc launchers
+#                                 headers fail consumers style examples sanitizers, and soak, big, net, cuda, torch,
 #                                 which nothing else here runs; vm has tests/vm/run.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."

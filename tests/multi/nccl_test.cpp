@@ -2,7 +2,9 @@
 #include <rondo/adapters/nccl.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -92,24 +94,50 @@ double contribution(int rank, std::size_t i, ncclRedOp_t op, bool is_signed) {
 /// The factor of a rank for `scaled`.
 int factor_of(int rank) { return 1 + rank % 2; }
 
-template <class T>
-constexpr bool has_sign = !std::is_unsigned_v<T>;
+/// An element type, seen from a test that is compiled once for all of them.
+struct element_type {
+  ncclDataType_t number;
+  std::size_t bytes;
+  bool is_signed, is_integer;
+  void (*store)(void* to, double value);
+  double (*load)(void const* from);
+
+  /// What becomes of a value that is stored.
+  double rounded(double value) const {
+    std::array<unsigned char, 8> place{};
+    store(place.data(), value);
+    return load(place.data());
+  }
+};
 
 template <class T>
-T element(double value) {
-  return static_cast<T>(static_cast<std::conditional_t<rondo::detail::is_small_float<T>, float, double>>(value));
+element_type describe(ncclDataType_t number) {
+  using wide = std::conditional_t<rondo::detail::is_small_float<T>, float, T>;
+  return {number,
+          sizeof(T),
+          !std::is_unsigned_v<T>,
+          std::is_integral_v<T>,
+          [](void* to, double value) {
+            T const x = static_cast<T>(static_cast<wide>(value));
+            std::memcpy(to, &x, sizeof x);
+          },
+          [](void const* from) {
+            T x;
+            std::memcpy(&x, from, sizeof x);
+            return static_cast<double>(static_cast<wide>(x));
+          }};
 }
-template <class T>
-double plain(T value) {
-  return static_cast<double>(static_cast<std::conditional_t<rondo::detail::is_small_float<T>, float, T>>(value));
+
+element_type describe(int number) {
+  auto const type = static_cast<ncclDataType_t>(number);
+  return rondo::nccl::with_type(type, [&]<class T>(std::type_identity<T>) { return describe<T>(type); });
 }
 
 /// The reduction, one rank after the other in double.
-template <class T>
-T expected(int n, std::size_t i, ncclRedOp_t op) {
-  double total = op == scaled ? 0 : contribution(0, i, op, has_sign<T>);
+double expected(element_type const& type, int n, std::size_t i, ncclRedOp_t op) {
+  double total = op == scaled ? 0 : contribution(0, i, op, type.is_signed);
   for (int r = op == scaled ? 0 : 1; r < n; ++r) {
-    double const x = contribution(r, i, op, has_sign<T>);
+    double const x = contribution(r, i, op, type.is_signed);
     switch (static_cast<int>(op)) {
       case ncclProd: total *= x; break;
       case ncclMax: total = std::max(total, x); break;
@@ -118,81 +146,84 @@ T expected(int n, std::size_t i, ncclRedOp_t op) {
       default: total += x;
     }
   }
-  if (op == ncclAvg) total = std::is_integral_v<T> ? std::trunc(total / n) : total / n;
-  return element<T>(total);
+  if (op == ncclAvg) total = type.is_integer ? std::trunc(total / n) : total / n;
+  return type.rounded(total);
 }
 
 /// Every reducing call with one type and operation, in place and out of place, for blocks of `count`.
-template <class T>
 struct reductions {
   ncclComm_t comm;
   int rank, n;
-  ncclDataType_t type;
+  element_type type;
   ncclRedOp_t op, given;
 
-  std::vector<T> input(std::size_t count) const {
-    std::vector<T> values(count);
-    for (std::size_t i = 0; i < count; ++i) values[i] = element<T>(contribution(rank, i, op, has_sign<T>));
+  using buffer = guarded<unsigned char>;
+
+  std::vector<unsigned char> input(std::size_t count) const {
+    std::vector<unsigned char> values(count * type.bytes);
+    for (std::size_t i = 0; i < count; ++i)
+      type.store(values.data() + i * type.bytes, contribution(rank, i, op, type.is_signed));
     return values;
   }
-  void expect(std::span<T const> got, std::size_t first, char const* call) const {
-    for (std::size_t i = 0; i < got.size(); ++i)
-      ASSERT_EQ(plain(got[i]), plain(expected<T>(n, first + i, op)))
-          << call << " of type " << type << " with " << op << ", element " << first + i << " of rank " << rank;
+  void expect(unsigned char const* got, std::size_t count, std::size_t first, char const* call) const {
+    for (std::size_t i = 0; i < count; ++i)
+      ASSERT_EQ(type.load(got + i * type.bytes), expected(type, n, first + i, op))
+          << call << " of type " << type.number << " with " << op << ", element " << first + i << " of rank " << rank;
   }
 
   void all_reduce(std::size_t count) const {
     auto const in = input(count);
     auto const kept = in;
-    guarded<T> out(count);
-    ok(ncclAllReduce(in.data(), out.data(), count, type, given, comm, nullptr));
-    expect(out.span(), 0, "ncclAllReduce");
-    EXPECT_EQ(std::memcmp(in.data(), kept.data(), count * sizeof(T)), 0);
+    buffer out(in.size());
+    ok(ncclAllReduce(in.data(), out.data(), count, type.number, given, comm, nullptr));
+    expect(out.data(), count, 0, "ncclAllReduce");
+    EXPECT_EQ(in, kept);
     std::copy(in.begin(), in.end(), out.data());
-    ok(ncclAllReduce(out.data(), out.data(), count, type, given, comm, nullptr));
-    expect(out.span(), 0, "ncclAllReduce in place");
+    ok(ncclAllReduce(out.data(), out.data(), count, type.number, given, comm, nullptr));
+    expect(out.data(), count, 0, "ncclAllReduce in place");
   }
 
   void reduce(std::size_t count) const {
     int const root = n - 1;
     auto const in = input(count);
-    guarded<T> out(rank == root ? count : 0);
-    ok(ncclReduce(in.data(), out.data(), count, type, given, root, comm, nullptr));
-    expect(out.span(), 0, "ncclReduce");
-    guarded<T> both(count);
+    buffer out(rank == root ? in.size() : 0), both(in.size());
+    ok(ncclReduce(in.data(), out.data(), count, type.number, given, root, comm, nullptr));
+    if (rank == root) expect(out.data(), count, 0, "ncclReduce");
     std::copy(in.begin(), in.end(), both.data());
-    ok(ncclReduce(both.data(), both.data(), count, type, given, root, comm, nullptr));
-    if (rank == root) expect(both.span(), 0, "ncclReduce in place");
+    ok(ncclReduce(both.data(), both.data(), count, type.number, given, root, comm, nullptr));
+    if (rank == root) expect(both.data(), count, 0, "ncclReduce in place");
   }
 
   void reduce_scatter(std::size_t count) const {
     auto const in = input(count * static_cast<std::size_t>(n));
     auto const first = count * static_cast<std::size_t>(rank);
-    guarded<T> out(count), both(in.size());
-    ok(ncclReduceScatter(in.data(), out.data(), count, type, given, comm, nullptr));
-    expect(out.span(), first, "ncclReduceScatter");
+    buffer out(count * type.bytes), both(in.size());
+    ok(ncclReduceScatter(in.data(), out.data(), count, type.number, given, comm, nullptr));
+    expect(out.data(), count, first, "ncclReduceScatter");
     std::copy(in.begin(), in.end(), both.data());
-    ok(ncclReduceScatter(both.data(), both.data() + first, count, type, given, comm, nullptr));
-    expect(both.span().subspan(first, count), first, "ncclReduceScatter in place");
+    auto* const block = both.data() + first * type.bytes;
+    ok(ncclReduceScatter(both.data(), block, count, type.number, given, comm, nullptr));
+    expect(block, count, first, "ncclReduceScatter in place");
   }
 };
 
 void reduce_every_type(ncclComm_t comm, int rank, int n) {
-  for (int t = 0; t < ncclNumTypes; ++t)
-    rondo::nccl::with_type(static_cast<ncclDataType_t>(t), [&]<class T>(std::type_identity<T>) {
-      auto const type = static_cast<ncclDataType_t>(t);
-      for (int op = ncclSum; op <= scaled; ++op) {
-        reductions<T> calls{comm, rank, n, type, static_cast<ncclRedOp_t>(op), static_cast<ncclRedOp_t>(op)};
-        T factor = element<T>(factor_of(rank));
-        if (op == scaled) ok(ncclRedOpCreatePreMulSum(&calls.given, &factor, type, ncclScalarHostImmediate, comm));
-        for (auto const count : {std::size_t{1}, std::size_t{37}}) {
-          calls.all_reduce(count);
-          calls.reduce(count);
-          calls.reduce_scatter(count);
-        }
-        if (op == scaled) ok(ncclRedOpDestroy(calls.given, comm));
+  for (int t = 0; t < ncclNumTypes; ++t) {
+    auto const type = describe(t);
+    for (int op = ncclSum; op <= scaled; ++op) {
+      reductions calls{comm, rank, n, type, static_cast<ncclRedOp_t>(op), static_cast<ncclRedOp_t>(op)};
+      std::array<unsigned char, 8> factor{};
+      type.store(factor.data(), factor_of(rank));
+      if (op == scaled)
+        ok(ncclRedOpCreatePreMulSum(&calls.given, factor.data(), type.number, ncclScalarHostImmediate, comm));
+      for (auto const count : {std::size_t{1}, std::size_t{37}}) {
+        calls.all_reduce(count);
+        calls.reduce(count);
+        calls.reduce_scatter(count);
       }
-    });
+      if (op == scaled) ok(ncclRedOpDestroy(calls.given, comm));
+    }
+  }
 }
 
 TEST_F(nccl, reductions_of_every_type_with_every_operation) {
