@@ -2,8 +2,9 @@
 # Installs what is missing (Debian 12, as root), builds and runs the tests. The last line counts: N passed, N failed.
 #
 #   tests/run.sh                  everything that runs by default
-#   tests/run.sh --ci             also internal headers, hosts as network namespaces and, in short, faults in kernels,
-#                                 PyTorch and what needs RDMA, in guests; then again with sanitizers
+#   tests/run.sh --ci             also internal headers, hosts as network namespaces, a trainer that calls NCCL and, in
+#                                 short, faults in kernels, PyTorch and what needs RDMA, in guests; then again with
+#                                 sanitizers
 #   tests/run.sh --suite NAME …   only these: unit static conformance multi faults nccl cuda_host cuda_ipc launchers
 #                                 headers fail consumers style examples sanitizers, and soak, big, net, cuda, torch,
 #                                 which nothing else here runs; vm has tests/vm/run.sh
