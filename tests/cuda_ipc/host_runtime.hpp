@@ -363,7 +363,7 @@ class host_runtime {
     auto* const there = process_->real(to, bytes, physical(device_), true);
     auto const* const here = process_->real(from, bytes, physical(device_), false);
     queue(s).enqueue([=] {
-      if (there) std::memcpy(there, here, bytes);
+      if (there && bytes != 0) std::memcpy(there, here, bytes);
     });
   }
   void zero(std::byte* p, std::size_t bytes, stream s) const {
