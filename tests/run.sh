@@ -19,7 +19,7 @@ while (($#)); do
       if [[ ${2:?--suite needs a name} == sanitizers ]]; then sanitizers=only; else suites+=("$2"); fi
       shift
       ;;
-    *) sed -n '2,9s/^# \?//p' tests/run.sh && exit 2 ;;
+    *) sed -n '2,10s/^# \?//p' tests/run.sh && exit 2 ;;
   esac
   shift
 done
