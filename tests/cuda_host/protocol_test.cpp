@@ -143,6 +143,14 @@ TEST(device_protocol, a_kernel_that_is_told_to_stop_ends) {
   EXPECT_EQ(ranks.report(0).peer, nobody);
 }
 
+TEST(device_protocol, an_arena_that_kernels_find_no_room_in_is_refused) {
+  EXPECT_NO_THROW(device::arena_shape{}.check(16));
+  EXPECT_THROW(device::arena_shape{}.check(17), invalid_argument);
+  EXPECT_THROW(device::arena_shape{.slots = 3}.check(2), invalid_argument);
+  EXPECT_THROW(device::arena_shape{.window_bytes = 16384}.check(2), invalid_argument);
+  EXPECT_THROW(device::arena_shape{.blocks = 65}.check(2), invalid_argument);
+}
+
 // Ranks are processes, and the arenas lie in memory that they share.
 TEST(device_protocol, ranks_may_be_processes) {
   constexpr int n = 3;

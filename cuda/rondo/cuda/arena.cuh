@@ -2,13 +2,10 @@
 
 #include <rondo/cuda/board.hpp>
 #include <rondo/cuda/launch.cuh>
-#include <rondo/error.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <cuda_runtime.h>
 #include <memory>
-#include <new>
 
 namespace rondo::inline v0::device {
 
@@ -18,9 +15,7 @@ namespace rondo::inline v0::device {
 class arena {
  public:
   explicit arena(int ranks, arena_shape const& shape = {}) : shape_(shape) {
-    if (!shape.fits(ranks))
-      throw invalid_argument("an arena has 1 to 64 blocks, slots in a power of two, and windows of at least 16 KiB for "
-                             "each rank: give it another shape");
+    shape.check(ranks);
     void* place = nullptr;
     check(cudaMalloc(&place, shape.bytes(ranks)), "allocating an arena");
     data_.reset(static_cast<std::byte*>(place));
@@ -38,32 +33,6 @@ class arena {
 
   arena_shape shape_;
   std::unique_ptr<std::byte, release> data_;
-};
-
-/// A fault in memory that host and device share.
-class report {
- public:
-  report() {
-    void* place = nullptr;
-    check(cudaHostAlloc(&place, sizeof(fault), cudaHostAllocMapped | cudaHostAllocPortable), "allocating a report");
-    shared_ = new (place) fault;
-  }
-  ~report() { cudaFreeHost(shared_); }
-  report(report const&) = delete;
-  report& operator=(report const&) = delete;
-
-  fault const& on_host() const noexcept { return *shared_; }
-  fault* on_device() const {
-    void* place = nullptr;
-    check(cudaHostGetDevicePointer(&place, shared_, 0), "mapping a report");
-    return static_cast<fault*>(place);
-  }
-
-  flag raised() const noexcept { return std::atomic_ref<flag>(shared_->raised).load(std::memory_order_acquire); }
-  void raise(flag why) noexcept { std::atomic_ref<flag>(shared_->raised).store(why, std::memory_order_relaxed); }
-
- private:
-  fault* shared_;
 };
 
 }  // namespace rondo::inline v0::device

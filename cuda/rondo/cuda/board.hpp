@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/config.hpp>
+#include <rondo/error.hpp>
 #include <rondo/types.hpp>
 
 #include <bit>
@@ -79,11 +80,14 @@ struct arena_shape {
     return tiles_at(ranks) + std::size_t{blocks} * static_cast<std::size_t>(ranks) * slots * tile_packs * 16;
   }
 
-  /// Whether kernels of so many ranks find room for a step of theirs.
-  constexpr bool fits(int ranks) const noexcept {
-    return ranks >= 1 && ranks <= max_ranks && blocks >= 1 && blocks <= max_blocks && words >= 2 && tile_packs >= 1 &&
-           std::has_single_bit(slots) && window_bytes % 128 == 0 &&
-           window_bytes >= std::size_t{16} * 1024 * static_cast<std::size_t>(ranks);
+  /// Throws invalid_argument unless kernels of so many ranks find room for a step of theirs.
+  void check(int ranks) const {
+    bool const fits = ranks >= 1 && ranks <= max_ranks && blocks >= 1 && blocks <= max_blocks && words >= 2 &&
+                      tile_packs >= 1 && std::has_single_bit(slots) && window_bytes % 128 == 0 &&
+                      window_bytes >= std::size_t{16} * 1024 * static_cast<std::size_t>(ranks);
+    if (!fits)
+      throw invalid_argument("an arena has 1 to 64 blocks, slots in a power of two, and windows of at least 16 KiB for "
+                             "each rank: give it another shape");
   }
 
   friend constexpr bool operator==(arena_shape const&, arena_shape const&) = default;

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <rondo/cuda/arena.cuh>
 #include <rondo/cuda/board.hpp>
 #include <rondo/cuda/launch.cuh>
+#include <rondo/cuda/report.cuh>
 #include <rondo/cuda/stream.cuh>
 #include <rondo/error.hpp>
 
@@ -21,15 +21,16 @@ namespace rondo::inline v0::device {
 template <int Ranks>
 class channel {
  public:
-  /// `arenas` are those of all ranks as this process and this device address them, own.data() among them; their owners
-  /// have zeroed them already. `patience` is the longest wait of a kernel for a peer.
-  channel(rank_t rank, arena const& own, std::array<std::byte*, Ranks> const& arenas,
+  /// `arenas` are those of all ranks as this process and this device address them, of shape.bytes(Ranks) each, aligned
+  /// to 128 bytes; their owners have zeroed them already. `patience` is the longest wait of a kernel for a peer.
+  channel(rank_t rank, arena_shape const& shape, std::array<std::byte*, Ranks> const& arenas,
           std::chrono::nanoseconds patience = std::chrono::minutes(5))
       : ranks_{.rank = rank,
                .arenas = {},
-               .shape = own.shape(),
+               .shape = shape,
                .report = report_.on_device(),
                .patience = static_cast<std::uint64_t>(patience.count())} {
+    shape.check(Ranks);
     for (std::size_t q = 0; q < Ranks; ++q) ranks_.arenas[q] = arenas[q];
   }
 
