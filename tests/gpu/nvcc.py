@@ -21,11 +21,12 @@ here = pathlib.Path(__file__).resolve().parent
 architectures = sys.argv[2:] or ["sm_80", "sm_90", "sm_100"]
 flags = ["-std=c++20", "--expt-relaxed-constexpr", "--extended-lambda", "-O3"]
 
-# What c++filt says, and what a person would.
-plain_names = {"small_float<unsigned short, 8, 7, true>": "bfloat16",
+# What c++filt says, and what a person would; one after the other.
+plain_names = {"rondo::v0::": "", "device::": "", "detail::": "", " >": ">", "32ul": "32",
+               "small_float<unsigned short, 8, 7, true>": "bfloat16",
                "small_float<unsigned short, 5, 10, true>": "float16",
-               "small_float<unsigned char, 4, 3, false>": "float8_e4m3", "extreme_op<true>": "max_op",
-               "signed char": "int8_t", "32ul": "32", " >": ">", "rondo::v0::": "", "device::": "", "detail::": ""}
+               "small_float<unsigned char, 4, 3, false>": "float8_e4m3",
+               "extreme_op<true>": "max_op", "signed char": "int8_t"}
 
 # What each kind of kernel has to do at the scope of the system, by the start of its name.
 acquires = {"": "ld.acquire.sys", "low_latency": "ld.relaxed.sys"}
@@ -55,7 +56,7 @@ def compiled(architecture):
 def names(mangled):
     """Mangled -> readable."""
     plain = subprocess.run(["c++filt"], input="\n".join(mangled), stdout=subprocess.PIPE, text=True, check=True).stdout
-    for long, short in reversed(plain_names.items()):
+    for long, short in plain_names.items():
         plain = plain.replace(long, short)
     return dict(zip(mangled, (re.search(r"enter<(.*)>\(", line)[1] for line in plain.splitlines())))
 
