@@ -1,9 +1,7 @@
 #include "../cuda_host/host_context.hpp"
 #include "worlds.hpp"
 #include <rondo/cuda/one_shot.hpp>
-#include <rondo/transports/cuda_ipc/kernel_link.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -32,8 +30,12 @@ T* addressed(options_type const& o, T* p, std::size_t bytes) {
 template <int Ranks>
 void replay(transport_type& x, options_type const& o) {
   device::fault report;
-  auto ranks = kernel_link<Ranks>(x, small_shape, &report, std::chrono::seconds(20));
-  for (auto*& arena : ranks.arenas) arena = addressed(o, arena, small_shape.bytes(Ranks));
+  device::link<Ranks> ranks{.rank = x.rank(),
+                            .arenas = {},
+                            .shape = small_shape,
+                            .report = &report,
+                            .patience = std::uint64_t{20'000'000'000}};
+  for (rank_t q = 0; q < Ranks; ++q) ranks.arenas[q] = addressed(o, x.arena(q).data(), x.arena(q).size());
   device_buffer const data(o.runtime, count * sizeof(std::uint32_t));
   auto* const place = addressed(o, reinterpret_cast<std::uint32_t*>(data.all().data()), data.all().size());
   device::one_shot<Ranks, std::uint32_t> const kernel{ranks, place, place, count};
@@ -75,15 +77,6 @@ TEST(cuda_ipc_kernels, fold_over_arenas_however_they_are_shared) {
   over<2>(places_of(2, place::own_process));
   over<3>(places_of(3, place::own_process, {.has_files = false}));
   over<4>(places_of(4, place::own_process));
-}
-
-TEST(cuda_ipc_kernels, are_refused_where_they_have_no_room) {
-  auto o = places_of(1, place::one_process)[0];
-  o.arena_bytes = 100;
-  auto const x = transport_type::connect(in_process_group::make(1)[0], o);
-  device::fault report;
-  EXPECT_THROW(kernel_link<1>(x, small_shape, &report, std::chrono::seconds(1)), invalid_argument);
-  EXPECT_THROW(kernel_link<2>(x, small_shape, &report, std::chrono::seconds(1)), invalid_argument);
 }
 
 }  // namespace

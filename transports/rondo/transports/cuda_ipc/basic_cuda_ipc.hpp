@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rondo/detail/by_rank.hpp>
 #include <rondo/detail/text.hpp>
 #include <rondo/error.hpp>
 #include <rondo/group.hpp>
@@ -47,12 +46,10 @@ class basic_cuda_ipc {
   /// byte goes wrong or the ranks cannot open each other's memory.
   static basic_cuda_ipc connect(std::shared_ptr<group> const& ranks, options_type const& options = {},
                                 group::clock::time_point deadline = group::clock::now() + std::chrono::minutes(5)) {
-    if (options.ring_bytes < page || options.ring_bytes % page != 0)
-      throw invalid_argument(detail::text_of({"a ring of ", options.ring_bytes, " bytes cannot be: give ring_bytes a ",
-                                              "multiple of ", page, ", at least that"}));
+    detail::ring_layout const rings{ranks->size(), options.ring_bytes, options.arena_bytes};
+    rings.check();
     detail::device_roster roster(*ranks, options, deadline);
     auto host = shm::connect(ranks, deadline);
-    detail::ring_layout const rings{ranks->size(), options.ring_bytes, options.arena_bytes};
     auto memory = lend(*ranks, roster, options, rings, deadline);
     return basic_cuda_ipc(options, std::move(roster), rings, std::move(host), std::move(memory));
   }
@@ -121,8 +118,6 @@ class basic_cuda_ipc {
 
  private:
   using lent_memory = detail::lent_memory<R>;
-
-  static constexpr std::size_t page = 4096;
 
   basic_cuda_ipc(options_type const& options, detail::device_roster roster, detail::ring_layout rings, shm host,
                  std::unique_ptr<lent_memory> memory)

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <rondo/detail/by_rank.hpp>
+#include <rondo/detail/shared_file.hpp>
+#include <rondo/detail/text.hpp>
+#include <rondo/error.hpp>
 #include <rondo/memory.hpp>
 #include <rondo/transports/cuda_ipc/runtime.hpp>
 #include <rondo/transports/shm.hpp>
@@ -22,6 +25,13 @@ namespace rondo::inline v0::detail {
 struct ring_layout {
   int ranks;
   std::size_t ring, arena;  ///< bytes
+
+  /// Throws invalid_argument for rings that cannot be.
+  void check() const {
+    if (ring == 0 || ring % page_bytes != 0)
+      throw invalid_argument(
+          text_of({"a ring of ", ring, " bytes cannot be: give ring_bytes a multiple of ", page_bytes}));
+  }
 
   std::size_t at(rank_t owner, rank_t writer) const noexcept {
     return static_cast<std::size_t>(writer < owner ? writer : writer - 1) * ring;
