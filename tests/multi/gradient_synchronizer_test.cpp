@@ -397,6 +397,23 @@ TEST(synchronizer, a_hook_takes_the_place_of_the_all_reduce_and_its_error_ends_t
   });
 }
 
+TEST(synchronizer, what_a_hook_leaves_behind_the_last_tensor_is_gone) {
+  on_ranks(2, [](comm& c) {
+    std::vector<float> v(5), dv(5, 3.0F);
+    synchronizer sync(c, {{"v", v, dv}});
+    sync.reduce_with([&](comm&, gradient_bucket<float> b) {
+      ASSERT_GT(b.values.size(), 5U);
+      for (std::size_t i = 5; i < b.values.size(); ++i) ASSERT_EQ(b.values[i], 0) << i;
+      std::fill(b.values.begin(), b.values.end(), 8.0F);
+    });
+    for (int k = 0; k < 2; ++k) {
+      auto step = sync.begin();
+      step.ready(0);
+      EXPECT_NEAR(step.finish().norm, 4 * std::sqrt(5.0), 1e-6);
+    }
+  });
+}
+
 TEST(synchronizer, a_report_adds_up_and_names_who_was_late) {
   on_ranks(3, [](comm& c) {
     small_net<float> net;
