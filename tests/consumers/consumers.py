@@ -99,6 +99,16 @@ def no_other_library(prefix, folder):
     return f"more is needed: {' '.join(map(str, foreign))}" if foreign else ""
 
 
+def training_programs(prefix):
+    """Five ways to train, each in 40 lines at the most, need nothing but the installed headers."""
+    names = ("01_hello", "08_synchronizer", "09_sharded_optimizer", "10_parameter_server", "11_pipeline")
+    sources = [checks.root / "examples" / f"{name}.cpp" for name in names]
+    long = [source.name for source in sources if len(source.read_text().splitlines()) > 40]
+    if long:
+        return f"longer than 40 lines: {' '.join(long)}"
+    return "".join(checks.run(["g++", "-std=c++20", "-fsyntax-only", f"-I{prefix}/include", it]) for it in sources)
+
+
 def every_header(prefix):
     missing = [name for name in checks.headers() if not (prefix / "include" / name).is_file()]
     return f"not installed: {' '.join(missing)}" if missing else ""
@@ -126,6 +136,7 @@ def main():
             ("every header is installed", lambda: every_header(prefix)),
             ("pkg-config", lambda: pkg_config(prefix, folder)),
             ("TCP needs no other library", lambda: no_other_library(prefix, folder)),
+            ("programs of 40 lines train in five ways", lambda: training_programs(prefix)),
             ("CMake", lambda: cmake(prefix, folder)),
             ("CMake refuses another minor version", lambda: cmake_version(prefix, folder)),
             ("CMake, after the installed tree was moved", lambda: move(folder / "elsewhere")),

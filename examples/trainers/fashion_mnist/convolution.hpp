@@ -21,6 +21,8 @@ class convolution final : public layer<T> {
 
   Eigen::Index parameters() const noexcept override { return out_.channels * (patch() + 1); }
 
+  Eigen::Index weight_rows() const noexcept override { return out_.channels; }
+
   void initialise(std::span<T> parameters, std::mt19937_64& random) const override {
     fashion_mnist::initialise(affine<T>(parameters, out_.channels, patch()), random);
   }

@@ -21,6 +21,10 @@ class layer {
   /// How many parameters the functions below are given.
   virtual Eigen::Index parameters() const noexcept { return 0; }
 
+  /// How many outputs share its weights, which lie column by column, one column for each input, before a bias for each
+  /// output; 0 without any.
+  virtual Eigen::Index weight_rows() const noexcept { return 0; }
+
   /// Draws the first values of the parameters.
   virtual void initialise(std::span<T> /*parameters*/, std::mt19937_64& /*random*/) const {}
 

@@ -12,6 +12,8 @@ class linear final : public layer<T> {
 
   Eigen::Index parameters() const noexcept override { return outputs_ * (inputs_ + 1); }
 
+  Eigen::Index weight_rows() const noexcept override { return outputs_; }
+
   void initialise(std::span<T> parameters, std::mt19937_64& random) const override {
     fashion_mnist::initialise(affine<T>(parameters, outputs_, inputs_), random);
   }

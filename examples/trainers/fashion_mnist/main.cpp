@@ -1,6 +1,7 @@
 #include "models.hpp"
 #include "options.hpp"
 #include "trainer.hpp"
+#include <rondo/gradient/compression/named.hpp>
 #include <rondo/transports/bootstrap.hpp>
 #include <rondo/transports/shm.hpp>
 #include <rondo/transports/tcp.hpp>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iomanip>
+#include <optional>
 
 namespace {
 
@@ -23,8 +25,19 @@ template <class T>
 void train(communicator& comm, options const& chosen) {
   dataset const training = load(chosen.data, "train", chosen.limit), test = load(chosen.data, "t10k", chosen.limit);
   sgd<T> const descent(chosen.rate, chosen.momentum);
+  std::optional<rondo::named_compression> compressed;
   trainer<T> replica(comm, chosen.model == "mlp" ? mlp<T>(chosen.seed) : conv<T>(chosen.seed), descent,
                      {.first = chosen.bucket, .most = chosen.bucket}, chosen.overlap);
+  if (!chosen.compress.empty()) {
+    compressed.emplace(chosen.compress, replica.matrices());
+    replica.reduce_with([&, steps = std::size_t{0}](auto& ranks, rondo::gradient_bucket<float> bucket) mutable {
+      if (bucket.number == 0) ++steps;
+      if (steps > chosen.warm_up)
+        (*compressed)(ranks, bucket);
+      else
+        ranks.all_reduce(bucket.values, rondo::sum);
+    });
+  }
 
   bool const speaks = comm.rank() == 0;
   std::ofstream log;
@@ -41,6 +54,7 @@ void train(communicator& comm, options const& chosen) {
                   epoch, r.loss, 100 * r.accuracy, r.images_a_second, 100 * r.exposed, 100 * r.hidden, r.hash);
     std::fflush(stdout);
   }
+  if (speaks && compressed) std::printf("gradients in %.1f times fewer bytes\n", compressed->statistics().ratio());
 }
 
 }  // namespace

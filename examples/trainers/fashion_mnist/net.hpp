@@ -38,6 +38,12 @@ class net {
 
   std::size_t layers() const noexcept { return layers_.size(); }
 
+  /// The shape of a layer's weights, row by row, at its first parameter; 0 x 0 if it has none.
+  std::pair<std::size_t, std::size_t> weights(std::size_t layer) const noexcept {
+    auto const columns = static_cast<std::size_t>(layers_[layer]->weight_rows());
+    return {columns == 0 ? 0 : (offsets_[layer + 1] - offsets_[layer]) / columns - 1, columns};
+  }
+
   /// What belongs to a layer, of all parameters or of all gradients.
   template <class U>
   std::span<U> part(std::span<U> all, std::size_t layer) const noexcept {

@@ -6,6 +6,7 @@
 #include "sampling.hpp"
 #include "sgd.hpp"
 #include "softmax.hpp"
+#include <rondo/gradient/compression/low_rank.hpp>
 #include <rondo/gradient/synchronizer.hpp>
 #include <rondo/rondo.hpp>
 #include <rondo/transports/any_transport.hpp>
@@ -13,6 +14,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -44,6 +46,23 @@ class trainer {
       : comm_(comm), net_(std::move(model)), descent_(descent), gradient_(net_.parameters().size()),
         sync_(comm, layers(), {.buckets = buckets, .overlap = overlap, .summed = true}) {
     sync_.broadcast_values();
+  }
+
+  /// Where the weights of the layers lie in the buckets of their gradients, by bucket.
+  std::map<std::size_t, std::vector<rondo::matrix_place>> matrices() const {
+    std::map<std::size_t, std::vector<rondo::matrix_place>> all;
+    auto const& buckets = sync_.plan().buckets();
+    for (std::size_t b = 0; b < buckets.size(); ++b)
+      for (rondo::bucket_slot const& slot : buckets[b].slots)
+        if (auto const [rows, columns] = net_.weights(slot.parameter); rows != 0)
+          all[b].push_back({slot.offset, rows, columns});
+    return all;
+  }
+
+  /// Reduces gradients by a hook of the synchronizer from now on.
+  template <class Hook>
+  void reduce_with(Hook hook) {
+    sync_.reduce_with(std::move(hook));
   }
 
   /// Trains on every image once, in steps of `batch_size` images over all ranks; calls observe(loss) for each step.
