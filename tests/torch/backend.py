@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every call of the rondo backend against values that another way of counting gives: backend.py"""
 
+import copy
 import datetime
 import itertools
 import os
@@ -50,8 +51,10 @@ def folded(all_values, operation):
                   op.MAX: torch.maximum, op.BAND: torch.bitwise_and, op.BOR: torch.bitwise_or,
                   op.BXOR: torch.bitwise_xor}[operation](result, v)
     if operation == op.AVG:
-        exact = dtype.is_floating_point or dtype.is_complex
-        result = result / len(wide) if exact else torch.div(result, len(wide), rounding_mode="trunc")
+        if dtype.is_complex:  # as two numbers: a quotient of complex ones may be rounded twice
+            result = torch.view_as_complex(torch.view_as_real(result) / len(wide))
+        else:
+            result = torch.div(result, len(wide), rounding_mode=None if dtype.is_floating_point else "trunc")
     return result.to(dtype)
 
 
@@ -364,6 +367,46 @@ def factor(rank):
     torch.testing.assert_close(t, torch.ones(5))
 
 
+def hooks(compression, max_norm, error):
+    """Gradients of a model in several buckets, against those that one process has of all ranks' samples."""
+
+    def body(rank):
+        n = dist.get_world_size()
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(40, 50), torch.nn.Tanh(), torch.nn.Linear(50, 7))
+        alone = copy.deepcopy(net)
+        spread = torch.nn.parallel.DistributedDataParallel(net, bucket_cap_mb=0.004)
+        hook = rondo_torch.Hook(compression, max_norm)
+        spread.register_comm_hook(hook, rondo_torch.hook)
+        for step in range(4):
+            samples = torch.randn(n, 8, 40)
+            for it in (net, alone):
+                it.zero_grad()
+            spread(samples[rank]).square().mean().backward()
+            alone(samples).square().mean().backward()
+            norm = torch.nn.utils.clip_grad_norm_(alone.parameters(), max_norm)
+            if max_norm < float("inf"):
+                assert norm > max_norm and abs(hook.norm / norm - 1) < error + 1e-5, f"{hook.norm}, not {norm}"
+            found, expected = (torch.cat([p.grad.flatten() for p in it.parameters()]) for it in (net, alone))
+            apart = ((found - expected).norm() / expected.norm()).item()
+            assert apart <= error + 1e-5, f"{apart} apart in step {step}"
+            everywhere = [torch.zeros_like(found) for _ in range(n)]
+            dist.all_gather(everywhere, found)
+            for other in everywhere:
+                same(other, found, "the same on all ranks")
+        assert bool(compression) == (hook.ratio > 1.5), hook.ratio
+
+    return body
+
+
+def wrong_hooks(rank):
+    gloo = dist.new_group(backend="gloo")
+    throws("group of the backend rondo", lambda: rondo_torch.Hook(group=gloo))
+    throws("no compression gzip", lambda: rondo_torch.Hook("gzip"))
+    throws("above 0", lambda: rondo_torch.Hook(max_norm=0))
+    throws("float32 only", lambda: rondo_torch.Hook().reduce(torch.zeros(3, dtype=torch.float64), 0, True))
+
+
 def case(name, size, body, **how):
     return f"{name}, {size} ranks", lambda: ranks.run(size, body, **how)
 
@@ -379,6 +422,10 @@ checks.report([
     *(case("messages", n, messages) for n in (2, 3, 5)),
     case("groups of some ranks", 4, groups_of_some),
     case("a sum with a factor", 3, factor),
+    *(case(f"a hook: {what or 'no compression'}, norm {norm}", 3, hooks(what, norm, error))
+      for what, norm, error in (("", float("inf"), 0), ("", 0.01, 0), ("bfloat16", 0.01, 0.01),
+                                ("int8", float("inf"), 0.04))),
+    case("wrong hooks", 2, wrong_hooks),
     case("wrong arguments", 3, wrong_arguments),
     case("ranks that disagree", 3, ranks_that_disagree),
     case("a rank that is late", 3, rank_that_is_late, timeout=1),

@@ -1,4 +1,4 @@
-"""Builds the Python module rondo_torch against the PyTorch that is installed: pip install --no-build-isolation ."""
+"""Builds the Python package rondo_torch against the PyTorch that is installed: pip install --no-build-isolation ."""
 
 import pathlib
 
@@ -11,9 +11,11 @@ setuptools.setup(
     name="rondo_torch",
     version="0.1.0",
     description="rondo as a backend of torch.distributed",
+    package_dir={"": "package"},
+    packages=["rondo_torch"],
     ext_modules=[cpp_extension.CppExtension(
-        "rondo_torch",
-        ["rondo_torch.cpp"],
+        "rondo_torch._backend",
+        ["package/rondo_torch/backend.cpp"],
         include_dirs=[str(root / "include"), str(root / "transports")],
         extra_compile_args=["-std=c++20", "-O2", "-g0", "-Wno-deprecated-declarations"],  # of PyTorch's own headers
     )],

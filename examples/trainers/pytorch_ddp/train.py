@@ -1,4 +1,4 @@
-"""Trains a small net on scikit-learn's digits with DistributedDataParallel, by turns over several backends.
+"""Trains a small net on scikit-learn's digits with DistributedDataParallel, or FSDP, by turns over several backends.
 
     train.py --ranks 2 --backend rondo,gloo          # starts its ranks itself
     torchrun --nproc-per-node 2 train.py --backend rondo,gloo
@@ -30,7 +30,23 @@ parser.add_argument("--backend", default="rondo,gloo", help="names, separated by
 parser.add_argument("--epochs", type=int, default=16)
 parser.add_argument("--batch", type=int, default=96, help="images of all ranks together")
 parser.add_argument("--width", type=int, default=256)
+parser.add_argument("--fsdp", action="store_true", help="spread the weights over the ranks; needs PyTorch 2.6 or later")
 options = parser.parse_args()
+
+
+def shard(net, group):
+    """Each layer is gathered for its passes; its gradients are scattered as sums."""
+    try:
+        from torch.distributed.device_mesh import DeviceMesh
+        from torch.distributed.fsdp import fully_shard
+    except ImportError:
+        sys.exit("--fsdp needs PyTorch 2.6 or later: leave it out, or name another Python in the variable PYTHON")
+
+    mesh = DeviceMesh.from_group(group, "cpu")
+    for layer in net:
+        if isinstance(layer, nn.Linear):
+            fully_shard(layer, mesh=mesh)
+    return fully_shard(net, mesh=mesh)
 
 
 class Learner:
@@ -43,7 +59,8 @@ class Learner:
         width = options.width
         self.net = nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
                                  nn.Linear(width, 10))
-        self.spread = DistributedDataParallel(self.net, process_group=self.group)
+        self.spread = shard(self.net, self.group) if options.fsdp else DistributedDataParallel(
+            self.net, process_group=self.group)
         self.optimizer = torch.optim.SGD(self.spread.parameters(), lr=0.2, momentum=0.9)
         self.order = torch.Generator().manual_seed(1)
         self.seconds = []
@@ -61,7 +78,8 @@ class Learner:
     def digest(self):
         sha = hashlib.sha256()
         for weight in self.net.parameters():
-            sha.update(weight.detach().numpy().tobytes())
+            whole = weight.full_tensor() if options.fsdp else weight
+            sha.update(whole.detach().numpy().tobytes())
         return sha.hexdigest()[:16]
 
     def accuracy(self, images, labels):

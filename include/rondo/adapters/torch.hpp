@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -204,6 +205,12 @@ class torch_backend : public torch_interface {
     return post("recv", c10d::OpType::RECVANYSOURCE, data, nobody, tag);
   }
 
+  /// Makes call(communicator) in the place of a collective, in its turn and on the thread of the collectives. Every
+  /// rank must; it throws nothing.
+  void between_collectives(std::function<void(communicator<multi>&)> call) {
+    push([this, call = std::move(call)] { call(comm_); });
+  }
+
   /// The number of collectives so far, which is the same on all ranks.
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
@@ -261,11 +268,15 @@ class torch_backend : public torch_interface {
     return given.front();
   }
 
-  handle start(c10d::OpType type, tensors outputs, detail::lane::job call) {
+  void push(detail::lane::job call) {
     if (!lane_) throw error("the process group was destroyed: make a new one");
-    auto const work = c10::make_intrusive<detail::torch_work>(getRank(), type, std::move(outputs));
     ++sequence_;
-    lane_->push([work, call = std::move(call)] { work->run(call); });
+    lane_->push(std::move(call));
+  }
+
+  handle start(c10d::OpType type, tensors outputs, detail::lane::job call) {
+    auto const work = c10::make_intrusive<detail::torch_work>(getRank(), type, std::move(outputs));
+    push([work, call = std::move(call)] { work->run(call); });
     return work;
   }
 
