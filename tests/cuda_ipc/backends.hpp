@@ -20,10 +20,10 @@ using namespace cuda_ipc_test;
 enum class buffers { of_the_host, of_the_device, of_either };
 
 /// The transport, called with buffers on the device where it is the device's turn.
-template <buffers Which>
+template <buffers Which, transport X = transport_type>
 class with_buffers {
  public:
-  with_buffers(options_type const& o, transport_type x)
+  with_buffers(options_type const& o, X x)
       : x_(std::move(x)), buffer_(o.runtime, most), random_(static_cast<unsigned>(x_.rank()) + 1) {}
 
   rank_t rank() const noexcept { return x_.rank(); }
@@ -53,7 +53,7 @@ class with_buffers {
   bool on_device() { return Which == buffers::of_the_device || (Which == buffers::of_either && random_() % 2 == 0); }
   static bytes bytes_of(std::size_t n) { return bytes(n, std::byte{0x77}); }
 
-  transport_type x_;
+  X x_;
   device_buffer buffer_;
   std::minstd_rand random_;
 };
