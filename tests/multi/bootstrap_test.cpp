@@ -432,6 +432,27 @@ TEST(bootstrap, the_end_of_the_process_of_rank_0_fails_nobody) {
   }));
 }
 
+TEST(bootstrap, a_process_that_leaves_and_exits_at_once_without_its_destructors_fails_nobody) {
+  constexpr int size = 8;
+  for (int again = 0; again < 25; ++again) {
+    job const j(size);
+    process rank_0([&]() -> int {
+      auto g = j.join(0);
+      g->exchange("", clock::now() + 10s);
+      g.reset();
+      ::_exit(0);
+    });
+    expect_none(on_threads(size - 1, [&](int r) {
+      auto const g = j.join(r + 1);
+      g->exchange("", clock::now() + 10s);
+      auto const until = clock::now() + 5s;
+      while (!g->departed(0) && !g->failed() && clock::now() < until) std::this_thread::sleep_for(1ms);
+      EXPECT_TRUE(g->departed(0)) << g->verdict().what;
+      EXPECT_FALSE(g->failed()) << g->verdict().what;
+    }));
+  }
+}
+
 TEST(bootstrap, an_exchange_with_a_rank_that_has_left_fails_at_once) {
   for (int const gone : {0, 1}) {
     job const j(3);

@@ -108,10 +108,7 @@ class coordinator {
   /// Sleeps until something happens, and deals with it.
   void turn(steady::time_point until, bool door_open) {
     std::vector<pollfd> polled{{wakeup_.fd(), POLLIN, 0}};
-    // This process last: whatever it does next, the others have had the same news. A broken connection shows when it is
-    // read, because a goodbye may still be waiting there.
-    for (rank_t r = size_ - 1; r >= 0; --r)
-      if (at(r).is == state::here) (void)at(r).stream.flush();
+    flush();
     for (auto const& m : ranks_) polled.push_back({m.is == state::here ? m.stream.fd() : -1, m.stream.events(), 0});
     if (door_open) door_.watch(polled);
     if (::poll(polled.data(), polled.size(), poll_timeout(until)) < 0) {
@@ -126,6 +123,13 @@ class coordinator {
     auto const now = steady::now();
     for (auto& [id, group] : groups_) group.expire(now);
     std::erase_if(groups_, [](auto const& entry) { return entry.first != 0 && entry.second.deserted(); });
+  }
+
+  /// This process last: whatever it does next, the others have had the same news. A broken connection shows when it is
+  /// read, because a goodbye may still be waiting there.
+  void flush() {
+    for (rank_t r = size_ - 1; r >= 0; --r)
+      if (at(r).is == state::here) (void)at(r).stream.flush();
   }
 
   void service(rank_t r, bool readable) {
@@ -149,9 +153,10 @@ class coordinator {
     if (f.kind == message::open && !groups_.empty()) return open(r, f.group, in);
     if (f.kind == message::goodbye) {
       at(r).is = state::left;
-      at(r).stream.close();
       for (auto& [id, group] : groups_)
         if (auto const mine = group.find(r); mine != nobody) group.leave(mine, 0, now);
+      flush();  // it may be this process, which ends as soon as its rank is hung up on
+      at(r).stream.close();
       return;
     }
     auto const found = groups_.find(f.group);
