@@ -61,6 +61,23 @@ void register_folds(std::string const& name, Op op) {
   }
 }
 
+/// As algorithms over streams fold what arrives.
+template <class T>
+void register_in_place() {
+  benchmark::RegisterBenchmark(("in_place/max/" + std::string(type_name<T>()) + "/" + text(sizes[1])).c_str(),
+                               [](benchmark::State& state) {
+                                 auto data = small_numbers<T>(sizes[1], 31);
+                                 auto const arrived = small_numbers<T>(sizes[1], 32);
+                                 auto* const out = reinterpret_cast<std::byte*>(data.data());
+                                 auto const add = make_reduction<T>(rondo::max);  // which no repetition lets overflow
+                                 for ([[maybe_unused]] auto _ : state) {
+                                   add(out, out, reinterpret_cast<std::byte const*>(arrived.data()), data.size());
+                                   benchmark::ClobberMemory();
+                                 }
+                                 count_bytes(state, sizes[1]);
+                               });
+}
+
 template <class T>
 void register_fan_in() {
   for (std::size_t k = 3; k <= most_sources; ++k)
@@ -122,6 +139,9 @@ void two_elements(benchmark::State& state) {
   register_folds<std::int8_t>("max", rondo::max);
   register_folds<std::int32_t>("sum", sum);
   register_folds<std::int64_t>("max", rondo::max);
+  register_in_place<float>();
+  register_in_place<double>();
+  register_in_place<std::int32_t>();
   register_fan_in<float>();
   register_fan_in<bfloat16>();
   register_conversions<bfloat16>();

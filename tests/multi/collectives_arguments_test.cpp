@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string_view>
+#include <sys/mman.h>
 
 // Arguments that no call could accept: refused on the rank that brings them, in a sentence with the name of the call
 // and a way out; nothing is sent, nothing is written, and the communicator goes on.
@@ -155,6 +156,83 @@ TEST(buffers, that_are_another_block_are_refused) {
             scatter<std::int32_t>(c, all, std::span(all).subspan(other(c), 2), c.rank());
           },
           {"scatter", "block"});
+}
+
+/// Addresses that belong to nothing the processor reaches, as those of a device do.
+class out_of_reach {
+ public:
+  out_of_reach() : pages_(::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  ~out_of_reach() { ::munmap(pages_, bytes); }
+  out_of_reach(out_of_reach const&) = delete;
+  out_of_reach& operator=(out_of_reach const&) = delete;
+
+  template <class T = std::int32_t>
+  std::span<T> first(std::size_t count) const {
+    return {static_cast<T*>(pages_), count};
+  }
+
+ private:
+  static constexpr std::size_t bytes = std::size_t{1} << 20;
+  void* pages_;
+};
+
+TEST(buffers, that_the_processor_does_not_reach_are_refused) {
+  out_of_reach const far;
+  std::vector<std::string_view> const words{"cannot read", "copy memory of a device to the host"};
+  for (std::size_t const count : {std::size_t{1}, std::size_t{30'000}}) {
+    auto const some = far.first(count), all = far.first(3 * count);
+    std::span<std::int32_t> const nowhere(static_cast<std::int32_t*>(nullptr), count);
+    refused(
+        3, [&](comm& c) { all_reduce<std::int32_t>(c, nowhere, nowhere, sum); }, words);
+    refused(
+        3, [&](comm& c) { broadcast<std::int32_t>(c, nowhere, 1); }, words);
+    refused(
+        3, [&](comm& c) { all_reduce<std::int32_t>(c, some, some, sum); }, words);
+    refused(
+        3, [&](comm& c) { all_reduce<std::int32_t>(c, some, room(count), sum); }, words);
+    refused(
+        3, [&](comm& c) { all_reduce<std::int32_t>(c, room(count), some, sum); }, words);
+    refused(
+        3, [&](comm& c) { reduce<std::int32_t>(c, some, room(count), sum, 1); }, words);
+    refused(
+        3, [&](comm& c) { reduce_scatter<std::int32_t>(c, all, room(count), {}, sum); }, words);
+    refused(
+        3, [&](comm& c) { reduce_scatter<std::int32_t>(c, room(3 * count), some, {}, sum); }, words);
+    refused(
+        3, [&](comm& c) { all_gather<std::int32_t>(c, some, room(3 * count)); }, words);
+    refused(
+        3, [&](comm& c) { all_gather<std::int32_t>(c, room(count), all); }, words);
+    refused(
+        3, [&](comm& c) { all_to_all<std::int32_t>(c, all, {}, room(3 * count), {}); }, words);
+    refused(
+        3, [&](comm& c) { all_to_all<std::int32_t>(c, room(3 * count), {}, all, {}); }, words);
+    refused(
+        3, [&](comm& c) { broadcast<std::int32_t>(c, some, 1); }, words);
+    refused(
+        3, [&](comm& c) { gather<std::int32_t>(c, some, room(3 * count), 1); }, words);
+    refused(
+        3, [&](comm& c) { scatter<std::int32_t>(c, room(3 * count), some, 1); }, words);
+    refused(
+        3, [&](comm& c) { send<std::int32_t>(c, some, (c.rank() + 1) % 3); }, words);
+    refused(
+        3, [&](comm& c) { receive<std::int32_t>(c, some, (c.rank() + 1) % 3); }, words);
+  }
+}
+
+/// What only the root uses may be anything elsewhere.
+TEST(buffers, that_a_rank_does_not_use_may_lie_anywhere) {
+  out_of_reach const far;
+  on_ranks(medium::tcp, 3, [&](comm& c) {
+    numbers const one{c.rank()}, dealt{5, 6, 7};
+    numbers all(3), mine(1);
+    bool const root = c.rank() == 1;
+    reduce<std::int32_t>(c, one, root ? std::span(mine) : far.first(1), sum, 1);
+    if (root) { EXPECT_EQ(mine, numbers{3}); }
+    gather<std::int32_t>(c, one, root ? std::span(all) : far.first(3), 1);
+    if (root) { EXPECT_EQ(all, (numbers{0, 1, 2})); }
+    scatter<std::int32_t>(c, root ? std::span<std::int32_t const>(dealt) : far.first(3), mine, 1);
+    EXPECT_EQ(mine, numbers{5 + c.rank()});
+  });
 }
 
 TEST(an_algorithm, that_does_not_offer_the_collective_is_refused) {

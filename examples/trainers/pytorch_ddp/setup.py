@@ -17,7 +17,7 @@ setuptools.setup(
         "rondo_torch._backend",
         ["package/rondo_torch/backend.cpp"],
         include_dirs=[str(root / "include"), str(root / "transports")],
-        extra_compile_args=["-std=c++20", "-O2", "-g0", "-Wno-deprecated-declarations"],  # of PyTorch's own headers
+        extra_compile_args=["-std=c++20", "-g0", "-Wno-deprecated-declarations"],  # of PyTorch's own headers
     )],
     cmdclass={"build_ext": cpp_extension.BuildExtension.with_options(use_ninja=False)},
 )

@@ -61,6 +61,7 @@ struct all_gather_produced : symmetric {
   void check(run::job& j, int ranks) const {
     counts.check("all_gather", ranks);
     check_size("all_gather", "output", out, counts.sum(ranks));
+    check_reach(out);
     mark_type<U>(j, out.size());
     j.mark.op = to_short_name("produced");
     j.mark.shape = counts.shape();

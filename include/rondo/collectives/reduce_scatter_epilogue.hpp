@@ -76,6 +76,8 @@ struct reduce_scatter_epilogue : symmetric {
     check_size("reduce_scatter", "output", out, counts[static_cast<std::size_t>(rank)]);
     if (!apart(std::as_bytes(in), std::as_bytes(out)))
       refuse({"reduce_scatter with an epilogue has buffers that overlap: pass an output that is apart from the input"});
+    check_reach(in);
+    check_reach(out);
     static short_name const with_epilogue = to_short_name(std::string(op_name<Op>()) + "+epilogue");
     mark_type<T>(j, in.size());
     j.mark.op = with_epilogue;

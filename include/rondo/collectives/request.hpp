@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/algorithm.hpp>
+#include <rondo/detail/host_memory.hpp>
 #include <rondo/detail/text.hpp>
 #include <rondo/element.hpp>
 #include <rondo/error.hpp>
@@ -111,9 +112,18 @@ std::byte* writable_bytes_of(std::span<T const> s) noexcept {
   return reinterpret_cast<std::byte*>(const_cast<T*>(s.data()));
 }
 
-/// Copies, unless both are the same place.
-inline void copy_bytes(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
-  if (bytes != 0 && to != from) std::memmove(to, from, bytes);
+/// Throws invalid_argument if the processor, which is to compute with them, does not reach the elements.
+template <class T>
+void check_reach(std::span<T> s) {
+  detail::check_host_memory(reinterpret_cast<std::byte const*>(s.data()), s.size_bytes());
+}
+
+/// Copies, unless both are the same place. Throws invalid_argument if the processor does not reach them.
+inline void copy_bytes(std::byte* to, std::byte const* from, std::size_t bytes) {
+  if (bytes == 0 || to == from) return;
+  detail::check_host_memory(to, bytes);
+  detail::check_host_memory(from, bytes);
+  std::memmove(to, from, bytes);
 }
 
 template <class T>

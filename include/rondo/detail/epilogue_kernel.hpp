@@ -35,6 +35,7 @@ template <class U, class A, class E>
 #pragma clang loop vectorize(assume_safety) unroll(disable)
 #else
 #pragma GCC ivdep
+#pragma GCC unroll 1
 #endif
     for (std::size_t k = i; k < i + stride; ++k) {
       U const made = own(first + k, values[k]);

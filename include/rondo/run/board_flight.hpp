@@ -1,9 +1,8 @@
 #pragma once
 
-#include <rondo/detail/by_rank.hpp>
 #include <rondo/run/all_offers.hpp>
 #include <rondo/run/boards.hpp>
-#include <rondo/run/canonical_fold.hpp>
+#include <rondo/run/enclosures.hpp>
 #include <rondo/run/flight.hpp>
 #include <rondo/run/greeting.hpp>
 #include <rondo/run/job.hpp>
@@ -11,11 +10,9 @@
 #include <rondo/run/marks.hpp>
 #include <rondo/run/staged.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <optional>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -27,8 +24,8 @@ namespace rondo::inline v0::run {
 /// way the ranks' contributions are folded in the canonical tree, so the bits are those of recursive_doubling, whatever
 /// the size and the buffers:
 ///
-///  - in one hop, if all that a rank contributes travels with its letters (one-shot): always when it is very small, up
-///    to the size of a slot when its buffer is not registered;
+///  - in one hop, if all that a rank contributes travels with its letters (one-shot): up to the size of a slot when its
+///    buffer is not registered; what is very small always does, see letter_flight;
 ///  - in two hops on the buffers themselves, if those of all ranks are registered (mapped);
 ///  - else in two hops through windows (staged).
 ///
@@ -44,10 +41,7 @@ class board_flight final : public flight_base {
 
   board_flight(X& transport, job& work, workspace& memory)
       : transport_(transport), job_(work), memory_(memory), shared_(memory.shared),
-        greeting_(transport, memory.shared, work.mark), marks_(transport, work.mark, memory),
-        bytes_(work.count * work.math.element) {
-    if (bytes_ > std::min(always_sent, shared_.slot_bytes())) windows_.emplace(memory.shared, work);
-  }
+        greeting_(transport, memory, work.mark), enclosed_(shared_, greeting_.call(), work), windows_(shared_, work) {}
 
   bool poll() override {
     if (!greeting_.sent()) {
@@ -57,7 +51,7 @@ class board_flight final : public flight_base {
     bool const greeted = greeting_.arrived();
     if (std::holds_alternative<undecided>(way_)) {
       if (mine_.how == passage::windows)
-        way_.template emplace<staged<X>>(transport_, memory_, job_, *windows_);
+        way_.template emplace<staged<X>>(transport_, memory_, job_, windows_);
       else if (greeted)
         choose();
       else
@@ -80,62 +74,44 @@ class board_flight final : public flight_base {
     return greeting_.waiting_for();
   }
 
-  std::optional<disagreement> const& mismatch() const noexcept override {
-    return greeting_.mismatch() ? greeting_.mismatch() : marks_.mismatch();
-  }
-  void look_around() override { marks_.look_around(); }
+  std::optional<disagreement> const& mismatch() const noexcept override { return greeting_.mismatch(); }
+  void look_around() override { greeting_.look_around(); }
   job& work() noexcept override { return job_; }
 
  private:
-  /// Up to here, if slots have room for it, a copy costs less than the second hop that it saves.
-  static constexpr std::size_t always_sent = std::size_t{4} << 10;
-
   struct undecided {};
   struct one_hop {};  // all is done
-
-  /// Where a contribution lies that travels with a letter.
-  template <class Slot>
-  std::byte* text(letter& l, Slot&& slot) const {
-    return bytes_ <= l.text.size() ? l.text.data() : slot();
-  }
 
   void greet() {
     mine_ = describe_buffers();
     greeting_.send([this](rank_t q, letter& l) {
-      if (mine_.how == passage::letter && bytes_ != 0)
-        std::memcpy(text(l, [&] { return shared_.slot_to(q, greeting_.call()); }), job_.source, bytes_);
-      if (windows_) std::memcpy(l.text.data(), &mine_, sizeof mine_);
+      if (mine_.how == passage::letter) enclosed_.put(q, l);
+      std::memcpy(l.text.data(), &mine_, sizeof mine_);
     });
   }
 
   offer describe_buffers() const {
-    if (!windows_) return {.how = passage::letter};
+    std::size_t const bytes = job_.count * job_.math.element;
     auto const& memory = shared_.registered();
-    auto const source = memory->place_of(job_.source, bytes_), home = memory->place_of(job_.home, bytes_);
+    auto const source = memory->place_of(job_.source, bytes), home = memory->place_of(job_.home, bytes);
     if (source && home) return {passage::registered, *source, *home};
-    return {.how = bytes_ <= shared_.slot_bytes() ? passage::letter : passage::windows};
+    return {.how = bytes <= shared_.slot_bytes() ? passage::letter : passage::windows};
   }
 
   /// All letters are here.
   void choose() {
-    if (!windows_) return fold_letters();
     all_offers all(shared_, greeting_.call(), mine_, job_.source, job_.home);
     if (all.all_registered())
-      way_.template emplace<mapped<X>>(transport_, memory_, job_, *windows_, all.buffers());
+      way_.template emplace<mapped<X>>(transport_, memory_, job_, windows_, all.buffers());
     else if (all.all_letters())
       fold_letters();
     else
-      way_.template emplace<staged<X>>(transport_, memory_, job_, *windows_);
+      way_.template emplace<staged<X>>(transport_, memory_, job_, windows_);
   }
 
   void fold_letters() {
-    for (rank_t q = 0; q < shared_.size(); ++q)
-      detail::by_rank(memory_.sources, q) =
-          q == shared_.rank()
-              ? job_.source
-              : text(shared_.letter_from(q, greeting_.call()), [&] { return shared_.slot_from(q, greeting_.call()); });
-    canonical_fold(job_.math, memory_.block)(memory_.sources, {&job_.home, 1}, job_.count);
-    if (windows_) shared_.free_windows(windows_->base + windows_->count);
+    enclosed_.fold(memory_);
+    shared_.free_windows(windows_.base + windows_.count);
     way_.template emplace<one_hop>();
     moved_ = true;
   }
@@ -145,9 +121,8 @@ class board_flight final : public flight_base {
   workspace& memory_;
   boards& shared_;
   greeting<X> greeting_;
-  marks<X> marks_;  // for looking around only: the fingerprints of this call are in the letters
-  std::size_t bytes_;
-  std::optional<window_range> windows_;  // unless the call is always sent
+  enclosures enclosed_;
+  window_range windows_;
   offer mine_;
   bool moved_ = false;
   std::variant<undecided, one_hop, staged<X>, mapped<X>> way_;

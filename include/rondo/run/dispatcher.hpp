@@ -3,6 +3,7 @@
 #include <rondo/algorithm.hpp>
 #include <rondo/collectives/request.hpp>
 #include <rondo/collectives/send_receive.hpp>
+#include <rondo/detail/host_memory.hpp>
 #include <rondo/error.hpp>
 #include <rondo/group.hpp>
 #include <rondo/memory.hpp>
@@ -11,6 +12,7 @@
 #include <rondo/run/choices.hpp>
 #include <rondo/run/engine.hpp>
 #include <rondo/run/families.hpp>
+#include <rondo/run/letter_flight.hpp>
 #include <rondo/run/owners_flight.hpp>
 #include <rondo/run/preparation.hpp>
 #include <rondo/run/survey.hpp>
@@ -152,7 +154,7 @@ class dispatcher {
     bool const ordered = options.ordered || options_.ordered;
     j.mark.ordered = ordered;
     if constexpr (std::is_same_v<Algorithm, single_message>) {
-      p.function(p.request, j, group_->rank(), ranks);
+      prepare(j, p);
       bool const receives = go.uses.to == nobody;
       go.fly(collectives::single_message{ranks, receives ? go.uses.from : group_->rank(),
                                          receives ? group_->rank() : go.uses.to});
@@ -206,11 +208,22 @@ class dispatcher {
     return false;
   }
 
+  /// Fills in the job of a call that the transport carries.
+  void prepare(job& j, preparation const& p) {
+    p.function(p.request, j, group_->rank(), group_->size());
+    if (takes_device_memory(engine_->transport())) return;
+    for (chunk const& c : j.chunks)
+      if (c.home) detail::check_host_memory(c.home, c.count * j.math.element);  // else no step of this rank uses it
+    if (j.chunks.empty()) detail::check_host_memory(j.home, j.count * j.math.element);
+  }
+
   template <collective C, class Go>
   void go_over_boards(job& j, preparation const& p, Go const& go) {
     if constexpr (may_use_boards<automatic, C>) {
       j.mark.algorithm = static_cast<std::uint8_t>(algorithm::direct);
       p.function(p.request, j, group_->rank(), group_->size());
+      if (letter_flight<X>::fits(engine_->shared(), j.count * j.math.element))
+        return go.template fly<letter_flight<X>>();
       go.template fly<board_flight<X>>();
     }
   }
@@ -226,7 +239,7 @@ class dispatcher {
   void go_by(S const& s, algorithm a, job& j, preparation const& p, Go const& go) {
     p.check(s, a, j.mark.ordered != 0);
     j.mark.algorithm = static_cast<std::uint8_t>(a);
-    p.function(p.request, j, group_->rank(), group_->size());
+    prepare(j, p);
     go.fly(s);
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/prefetch.hpp>
 #include <rondo/fingerprint.hpp>
 #include <rondo/memory.hpp>
 #include <rondo/run/boards.hpp>
@@ -21,8 +22,8 @@ namespace rondo::inline v0::run {
 template <addressable X>
 class greeting {
  public:
-  greeting(X& transport, boards& shared, fingerprint const& mark) noexcept
-      : transport_(transport), shared_(shared), mark_(mark), call_(++shared.calls) {}
+  greeting(X& transport, workspace& memory, fingerprint const& mark) noexcept
+      : transport_(transport), memory_(memory), shared_(memory.shared), mark_(mark), call_(++shared_.calls) {}
 
   std::uint64_t call() const noexcept { return call_; }
 
@@ -45,6 +46,15 @@ class greeting {
 
   bool sent() const noexcept { return sent_; }
 
+  /// Takes the lines of the next call's letters back from their readers. That is most of what it costs to send them, and
+  /// between two calls nobody waits for it.
+  void expect_another() const noexcept {
+    for (rank_t q = 0; q < shared_.size(); ++q)
+      if (q != shared_.rank())
+        detail::prefetch_to_write(reinterpret_cast<std::byte const*>(&shared_.letter_to(q, call_ + 1)),
+                                  offsetof(letter, text) + 1);
+  }
+
   /// Are the letters of all ranks here? False also when one belongs to another call, which mismatch() then tells.
   bool arrived() noexcept {
     for (; next_ < shared_.size() && !mismatch_; ++next_) {
@@ -60,8 +70,17 @@ class greeting {
   rank_t waiting_for() const noexcept { return next_ < shared_.size() ? next_ : nobody; }
   std::optional<disagreement> const& mismatch() const noexcept { return mismatch_; }
 
+  /// Looks for a rank that is in another call, which it makes over streams.
+  void look_around() {
+    if (mismatch_) return;
+    marks<X> streams(transport_, mark_, memory_);
+    streams.look_around();
+    mismatch_ = streams.mismatch();
+  }
+
  private:
   X& transport_;
+  workspace& memory_;
   boards& shared_;
   fingerprint const& mark_;
   std::uint64_t call_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rondo/detail/host_memory.hpp>
 #include <rondo/fold.hpp>
 #include <rondo/run/job.hpp>
 
@@ -27,11 +28,13 @@ std::byte const* take_operands(job& j, std::span<T const> in, std::byte* prepare
   fold_by<wide>(j, op);
   j.op = &op;
   auto const* const bytes = reinterpret_cast<std::byte const*>(in.data());
+  detail::check_host_memory(bytes, in.size_bytes());
   if constexpr (traits::widens) {
     std::byte* const scratch = j.reserve(in.size() * sizeof(wide));
     detail::convert_range<wide, T>(scratch, bytes, in.size());
     return scratch;
   } else {
+    detail::check_host_memory(prepared, in.size_bytes());
     if constexpr (traits::finishes) {
       j.math.context = &j;
       j.math.finish = [](void const* context, std::byte* data, std::size_t count) {
@@ -56,6 +59,7 @@ void fold_at_once(job& j) noexcept {
 /// Has the result of a wide sum, `count` elements at `from`, written to `to` when the call is done.
 template <class T, class Op>
 void give_result(job& j, std::byte const* from, T* to, std::size_t count) {
+  detail::check_host_memory(reinterpret_cast<std::byte const*>(to), count * sizeof(T));
   j.wide = from;
   j.result = reinterpret_cast<std::byte*>(to);
   j.results = count;

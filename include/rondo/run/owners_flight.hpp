@@ -29,8 +29,7 @@ class owners_flight final : public flight_base {
 
   owners_flight(X& transport, job& work, workspace& memory)
       : transport_(transport), job_(work), memory_(memory), shared_(memory.shared),
-        greeting_(transport, memory.shared, work.mark), marks_(transport, work.mark, memory),
-        windows_(memory.shared, work.owned) {}
+        greeting_(transport, memory, work.mark), windows_(memory.shared, work.owned) {}
 
   bool poll() override {
     if (!greeting_.sent()) {
@@ -56,10 +55,8 @@ class owners_flight final : public flight_base {
     return greeting_.waiting_for();
   }
 
-  std::optional<disagreement> const& mismatch() const noexcept override {
-    return greeting_.mismatch() ? greeting_.mismatch() : marks_.mismatch();
-  }
-  void look_around() override { marks_.look_around(); }
+  std::optional<disagreement> const& mismatch() const noexcept override { return greeting_.mismatch(); }
+  void look_around() override { greeting_.look_around(); }
   job& work() noexcept override { return job_; }
 
  private:
@@ -96,7 +93,6 @@ class owners_flight final : public flight_base {
   workspace& memory_;
   boards& shared_;
   greeting<X> greeting_;
-  marks<X> marks_;  // for looking around only: the fingerprints of this call are in the letters
   owners_windows windows_;
   offer mine_;
   std::variant<std::monostate, owners_mapped<X>, owners_staged<X>> way_;
