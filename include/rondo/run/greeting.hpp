@@ -46,8 +46,8 @@ class greeting {
 
   bool sent() const noexcept { return sent_; }
 
-  /// Takes the lines of the next call's letters back from their readers. That is most of what it costs to send them, and
-  /// between two calls nobody waits for it.
+  /// Takes the lines of the next call's letters back from their readers. That is most of what it costs to send them,
+  /// and between two calls nobody waits for it.
   void expect_another() const noexcept {
     for (rank_t q = 0; q < shared_.size(); ++q)
       if (q != shared_.rank())
