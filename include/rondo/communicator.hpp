@@ -279,7 +279,7 @@ class communicator {
     return {std::shared_ptr<void>(), std::pmr::new_delete_resource()};
   }
 
-  /// The algorithm that a call without a choice of its own would take.
+  /// The algorithm that a call without a choice of its own would take; direct for send and receive.
   algorithm chosen(collective c, std::size_t bytes) const noexcept {
     return calls_.automatic_choices().of(plain_call(c, bytes));
   }

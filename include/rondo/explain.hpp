@@ -125,6 +125,8 @@ inline std::string explain(situation const& s, std::string_view transport, polic
   std::string const subject = std::string(to_string(s.collective)) + " of " + detail::bytes_in_words(s.bytes) + " on " +
                               std::to_string(s.ranks) + " ranks" +
                               (transport.empty() ? "" : " over " + std::string(transport)) + ": ";
+  if (s.collective == collective::send_receive)
+    return subject + "direct\n  because a message has one way: from its sender to its receiver";
   if (measured)
     if (auto const* l = line_for(measured->lines_for(s.collective, transport, s.ranks), s.bytes);
         l && admits(s, l->algorithm))

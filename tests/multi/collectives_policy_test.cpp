@@ -70,6 +70,22 @@ TEST(a_policy, is_passed_on_to_parts_of_a_communicator) {
       options);
 }
 
+TEST(chosen, is_offered_for_every_collective_and_size_and_is_direct_for_messages) {
+  on_ranks(medium::in_process, 3, [](comm& c) {
+    for (auto what = collective::all_reduce; what <= collective::send_receive;
+         what = static_cast<collective>(static_cast<int>(what) + 1))
+      for (std::size_t bytes = 1; bytes <= std::size_t{1} << 44; bytes *= 2) {
+        auto const a = c.chosen(what, bytes - 1);
+        if (what == collective::send_receive)
+          EXPECT_EQ(a, algorithm::direct);
+        else
+          EXPECT_TRUE(c.offers(a, what)) << to_string(a) << ' ' << to_string(what) << ' ' << bytes;
+      }
+    EXPECT_NE(c.explain(collective::send_receive, 8).find("one way"), std::string::npos);
+    c.barrier();
+  });
+}
+
 /// What every rank of a world says that it cannot be made with these options.
 std::vector<std::string> complaints(std::vector<communicator_options> const& options) {
   auto groups = in_process_group::make(static_cast<int>(options.size()));

@@ -62,6 +62,7 @@ class choices {
 
   algorithm of(situation const& s) const noexcept {
     auto const what = static_cast<std::size_t>(s.collective);
+    if (what >= collectives) return algorithm::direct;  // a message has one way
     if (!lines_[what].empty())
       if (auto const* const l = line_for(lines_[what], s.bytes); l && admits(s, l->algorithm)) return l->algorithm;
     if (s.shared_memory && s.collective == collective::all_reduce) return algorithm::direct;
