@@ -107,7 +107,8 @@ class local_job {
  public:
   explicit local_job(launch_options options) : options_(std::move(options)) {
     ::sigemptyset(&watched_);
-    for (int const signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaddset(&watched_, signal);
+    for (int const signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD})
+      if (signal == SIGCHLD || !ignored(signal)) ::sigaddset(&watched_, signal);
     ::sigprocmask(SIG_BLOCK, &watched_, &mask_before_);
     ::signal(SIGPIPE, SIG_IGN);
     signals_ = file_descriptor(::signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -137,6 +138,12 @@ class local_job {
     bool ended = false;  // stays a zombie until the end, so that its process group keeps its number
   };
   enum class step : unsigned char { none, terminate, kill };
+
+  /// Was this process started with the signal ignored? Then nohup, or a shell, wants that for the ranks too.
+  static bool ignored(int signal) {
+    struct sigaction found {};
+    return ::sigaction(signal, nullptr, &found) == 0 && found.sa_handler == SIG_IGN;
+  }
 
   long running() const {
     return std::count_if(ranks_.begin(), ranks_.end(), [](auto const& rank) { return !rank.ended; });

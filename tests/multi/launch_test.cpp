@@ -14,13 +14,14 @@ using namespace bootstrap_test;
 
 using words = std::vector<std::string>;
 
-/// `rondo launch` in a process of its own, its output in pipes.
+/// `rondo launch` in a process of its own, its output in pipes, which ignores that signal and no other.
 class launcher {
  public:
-  explicit launcher(words const& arguments) {
+  explicit launcher(words const& arguments, int ignored = 0) {
     if (::pipe2(out_, O_CLOEXEC) != 0 || ::pipe2(err_, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
     pid_ = ::fork();
     if (pid_ == 0) {
+      for (int const signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, signal == ignored ? SIG_IGN : SIG_DFL);
       ::dup2(out_[1], STDOUT_FILENO);
       ::dup2(err_[1], STDERR_FILENO);
       ::close(out_[0]);
@@ -82,11 +83,11 @@ class launcher {
   pid_t pid_ = -1;
 };
 
-launcher shell(int ranks, std::string const& script, words const& options = {}) {
+launcher shell(int ranks, std::string const& script, words const& options = {}, int ignored = 0) {
   words all{"-n", std::to_string(ranks)};
   all.insert(all.end(), options.begin(), options.end());
   all.insert(all.end(), {"--", "sh", "-c", script});
-  return launcher(all);
+  return launcher(all, ignored);
 }
 
 std::vector<std::string> sorted_lines(std::string const& text) {
@@ -207,6 +208,15 @@ TEST(launch, signals_reach_the_ranks) {
     expect_contains(job.out, "[0] caught");
     expect_contains(job.out, "[1] caught");
   }
+}
+
+TEST(launch, a_signal_that_nohup_ignores_reaches_nobody) {
+  auto job = shell(2, "echo ready; sleep 0.5", {}, SIGHUP);
+  ASSERT_TRUE(job.shows("[0] ready"));
+  ASSERT_TRUE(job.shows("[1] ready"));
+  for (int i = 0; i < 3; ++i) job.send(SIGHUP);  // a second one would end a job that obeys
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_EQ(job.err, "");
 }
 
 TEST(launch, an_interrupted_rank_counts_as_killed) {
