@@ -259,15 +259,17 @@ class local_job {
       signal_all(signal);
       if (std::exchange(interrupted_, true)) begin_ending(std::chrono::seconds(0));
     }
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) look_after(static_cast<int>(rank), ranks_[rank]);
+    for (bool const killed : {true, false})  // one that was killed is why others exit: it is named first
+      for (std::size_t rank = 0; rank < ranks_.size(); ++rank) look_after(static_cast<int>(rank), ranks_[rank], killed);
   }
 
-  void look_after(int rank, child& c) {
+  /// Deals with the end of a rank that was killed, or that exited.
+  void look_after(int rank, child& c, bool killed) {
     siginfo_t info{};
     if (c.ended || ::waitid(P_PID, static_cast<id_t>(c.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || !info.si_pid)
       return;
+    if (killed != (info.si_code != CLD_EXITED)) return;
     c.ended = true;
-    bool const killed = info.si_code != CLD_EXITED;
     if (!killed && info.si_status == 0) return;
     if (step_ == step::none || result_ == 0) {
       auto const name = killed ? ::sigabbrev_np(info.si_status) : nullptr;

@@ -183,6 +183,16 @@ TEST(launch, a_killed_rank_is_named_and_the_rest_is_ended_after_the_grace) {
   expect_contains(job.err, "ending rank 0, 1, still running");
 }
 
+TEST(launch, of_ranks_that_end_at_once_the_killed_one_is_named) {
+  auto job = shell(2, "if [ $RANK = 0 ]; then sleep 0.3; exit 1; fi; echo ready; sleep 0.3; kill -9 $$");
+  ASSERT_TRUE(job.shows("[1] ready"));
+  job.send(SIGSTOP);  // until both have ended
+  std::this_thread::sleep_for(std::chrono::milliseconds(800));
+  job.send(SIGCONT);
+  EXPECT_EQ(job.wait(), 128 + SIGKILL);
+  EXPECT_EQ(job.err, "rondo launch: rank 1 was killed by signal 9 (SIGKILL)\n");
+}
+
 TEST(launch, a_rank_that_ignores_sigterm_is_killed) {
   auto const start = clock::now();
   auto job = shell(2, "trap '' TERM; if [ $RANK = 0 ]; then sleep 0.5; exit 1; fi; while :; do sleep 0.1; done",
