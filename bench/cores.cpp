@@ -22,8 +22,10 @@ void pin_to(int core) {
   ::sched_setaffinity(0, sizeof set, &set);
 }
 
+bool crowded(std::vector<int> const& cores, int ranks) { return static_cast<std::size_t>(ranks) > cores.size(); }
+
 void pin_rank(std::vector<int> const& cores, int rank, int ranks) {
-  if (static_cast<std::size_t>(ranks) <= cores.size()) pin_to(cores[static_cast<std::size_t>(rank)]);
+  if (!crowded(cores, ranks)) pin_to(cores[static_cast<std::size_t>(rank)]);
 }
 
 }  // namespace rondo::bench

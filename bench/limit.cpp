@@ -109,8 +109,8 @@ void exchange(member const& me, std::size_t sending, std::size_t receiving, std:
       idle_since = clock::now();
       continue;
     }
-    // A wake-up costs more than a small message: who waits polls for a while first, as a library would.
-    if (clock::now() - idle_since < std::chrono::microseconds(100)) continue;
+    // A wake-up costs more than a small message: who waits polls for a while first, where it has a core for that.
+    if (clock::now() - idle_since < me.probe.spin) continue;
     if (clock::now() > give_up) throw world_error("the TCP probe made no progress for 60 s.");
     pollfd wait[2]{{me.probe.to_next, POLLOUT, 0}, {me.probe.from_previous, POLLIN, 0}};
     if (sending == 0) wait[0].fd = -1;

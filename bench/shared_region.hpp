@@ -36,6 +36,10 @@ class shared_region {
   bool aborted() const { return control().aborted.load(std::memory_order_acquire); }
 
   int ranks() const { return ranks_; }
+
+  /// How often a rank that waits looks before it lends its core: hardly, where that keeps the awaited from running.
+  unsigned patience() const { return patience_; }
+
   std::uint64_t* slot(int rank) const;
   std::atomic<std::uint64_t>& flag(int rank) const { return flags()[rank].value; }
 
@@ -51,6 +55,7 @@ class shared_region {
   line* flags() const { return reinterpret_cast<line*>(memory_.bytes().data() + sizeof(controls)); }
 
   int ranks_;
+  unsigned patience_;
   shared_memory memory_;
 };
 

@@ -145,11 +145,12 @@ class children {
   std::vector<child> living_;
 };
 
-/// Connected pairs of sockets along the ring of ranks, for the TCP probe.
+/// Connected pairs of sockets along the ring of ranks, for the TCP probe. Two ranks have one between them, so that what
+/// goes one way acknowledges what went the other.
 class probe_sockets {
  public:
   explicit probe_sockets(int ranks) {
-    for (int r = 0; r < ranks; ++r) pairs_.push_back(loopback_pair());
+    for (int r = 0; r < (ranks == 2 ? 1 : ranks); ++r) pairs_.push_back(loopback_pair());
   }
   ~probe_sockets() {
     for (auto const& pair : pairs_)
@@ -158,9 +159,13 @@ class probe_sockets {
   probe_sockets(probe_sockets const&) = delete;
   probe_sockets& operator=(probe_sockets const&) = delete;
 
-  int to_next(int rank) const { return pairs_[static_cast<std::size_t>(rank)][0]; }
+  int to_next(int rank) const {
+    auto const r = static_cast<std::size_t>(rank);
+    return pairs_.size() == 1 ? pairs_[0][r] : pairs_[r][0];
+  }
   int from_previous(int rank) const {
-    return pairs_[(static_cast<std::size_t>(rank) + pairs_.size() - 1) % pairs_.size()][1];
+    auto const r = static_cast<std::size_t>(rank);
+    return pairs_.size() == 1 ? pairs_[0][r] : pairs_[(r + pairs_.size() - 1) % pairs_.size()][1];
   }
 
  private:
@@ -198,6 +203,7 @@ void run_world(world_spec const& spec, rank_body const& body, line_sink const& s
     if (sockets) {
       me.probe.to_next = sockets->to_next(rank);
       me.probe.from_previous = sockets->from_previous(rank);
+      if (crowded(cores, spec.ranks)) me.probe.spin = {};
     }
     body(me);
     together.barrier();

@@ -43,6 +43,7 @@ struct probe_resources {
   std::span<std::byte> memory{};  ///< addressable by all ranks: an input and an output for each, in this order
   int to_next = -1;               ///< a connected socket to the next rank; -1: none
   int from_previous = -1;
+  std::chrono::microseconds spin{100};  ///< how long a rank polls these before it sleeps
 };
 
 using line_sink = std::function<void(std::string_view)>;

@@ -64,7 +64,7 @@ class driver {
     if (argc < 3) throw std::runtime_error("this program is started by 'rondo compare --peers'.");
     map(argv[argc - 1]);
     auto const cores = allowed_cores();
-    spins_ = static_cast<std::size_t>(ranks) <= cores.size() ? 2048U : 16U;
+    spins_ = crowded(cores, ranks) ? 16 : 2048;
     if (region_->pin) pin_rank(cores, rank, ranks);
     greet(argv[argc - 2], name);
   }
