@@ -43,10 +43,13 @@ struct inbox_layout {
   std::size_t capacity;  ///< bytes of each ring: a power of two, at least a page
   std::size_t board;     ///< bytes of the board: a multiple of a page
 
-  /// Generous for few ranks, bounded in sum for many.
+  /// Generous for few ranks, bounded in sum for many: boards that all fit a cache that cores share, and are larger than
+  /// those that they do not share, are the fastest.
   static constexpr inbox_layout of(int ranks) noexcept {
     constexpr std::size_t KiB = 1024;
-    return {ranks, (ranks <= 4 ? 1024 : ranks <= 16 ? 256 : 64) * KiB, (ranks <= 16 ? 4096 : 1024) * KiB};
+    std::size_t const ring = ranks <= 4 ? 1024 : ranks <= 16 ? 256 : 64;
+    std::size_t const board = ranks <= 2 ? 4096 : ranks <= 4 ? 2048 : 1024;
+    return {ranks, ring * KiB, board * KiB};
   }
 
   std::size_t counters_at(rank_t peer) const noexcept {

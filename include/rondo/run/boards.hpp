@@ -28,7 +28,7 @@ class boards {
   template <addressable X>
   explicit boards(X const& transport)
       : ranks_(static_cast<std::size_t>(transport.size())), rank_(transport.rank()), bytes_(transport.board(0).size()),
-        slot_bytes_(std::min<std::size_t>(std::size_t{32} << 10, bytes_ / (8 * ranks_) / 128 * 128)),
+        slot_bytes_(std::min<std::size_t>(std::size_t{4} << 10, bytes_ / (8 * ranks_) / 128 * 128)),
         slice_bytes_((bytes_ - windows_at()) / (2 * depth * ranks_) / 64 * 64), registered_(transport.registered()) {
     for (rank_t q = 0; q < transport.size(); ++q) {
       from_.push_back(&transport.mail(rank_, q));
@@ -54,7 +54,7 @@ class boards {
   std::byte* slot_from(rank_t q, std::uint64_t call) const noexcept { return slot(rank_, q, call); }
   std::byte* slot_to(rank_t q, std::uint64_t call) const noexcept { return slot(q, rank_, call); }
 
-  /// Bytes of a slot.
+  /// Bytes of a slot: as far as a copy costs less than the second hop which it saves.
   std::size_t slot_bytes() const noexcept { return slot_bytes_; }
 
   /// Windows that are in flight at most. Each has a slice per rank for contributions and one for results.
@@ -63,10 +63,13 @@ class boards {
   /// Bytes of a slice, a multiple of a cache line.
   std::size_t slice_bytes() const noexcept { return slice_bytes_; }
 
-  /// Slice of window `w` on the board of `owner` for what `q` contributes, respectively for the results of `q`.
-  std::byte* contribution(rank_t owner, rank_t q, std::uint64_t w) const noexcept { return slice(owner, q, w % depth); }
-  std::byte* outcome(rank_t owner, rank_t q, std::uint64_t w) const noexcept {
-    return slice(owner, q, depth + w % depth);
+  /// Slice of window `w` on the board of `owner` for what `q` contributes, respectively for the results of `q`; `used`
+  /// bytes at most, which are the same for all windows of a call.
+  std::byte* contribution(rank_t owner, rank_t q, std::uint64_t w, std::size_t used) const noexcept {
+    return slice(owner, q, w % depth) + lap(w, used);
+  }
+  std::byte* outcome(rank_t owner, rank_t q, std::uint64_t w, std::size_t used) const noexcept {
+    return slice(owner, q, depth + w % depth) + lap(w, used);
   }
 
   /// Tells all ranks that windows up to number `end` are free, though no call went through them.
@@ -98,6 +101,13 @@ class boards {
   std::size_t windows_at() const noexcept { return slots_at() + 2 * ranks_ * slot_bytes(); }
   std::byte* slice(rank_t owner, rank_t q, std::size_t place) const noexcept {
     return at(owner, windows_at() + (place * ranks_ + static_cast<std::size_t>(q)) * slice_bytes());
+  }
+
+  /// Where small windows begin in a slice: one after the other, so that they use all of it. Lines that another core has
+  /// read and since given up cost half of what those cost that are still in its cache.
+  std::size_t lap(std::uint64_t w, std::size_t used) const noexcept {
+    std::size_t const step = (std::max<std::size_t>(1, used) + 63) / 64 * 64;
+    return w / depth % (slice_bytes() / step) * step;
   }
 
   std::size_t ranks_ = 0;

@@ -7,7 +7,6 @@
 #include <rondo/run/job.hpp>
 #include <rondo/run/marks.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 
@@ -18,10 +17,8 @@ namespace rondo::inline v0::run {
 template <addressable X>
 class letter_flight final : public flight_base {
  public:
-  /// Is the call so small that a copy costs less than the second hop which it saves, and is there room for it?
-  static bool fits(boards const& shared, std::size_t bytes) noexcept {
-    return bytes <= std::min(std::size_t{4} << 10, shared.slot_bytes());
-  }
+  /// Is there room for a contribution of this size beside a letter?
+  static bool fits(boards const& shared, std::size_t bytes) noexcept { return bytes <= shared.slot_bytes(); }
 
   letter_flight(X& transport, job& work, workspace& memory) noexcept
       : job_(work), memory_(memory), greeting_(transport, memory, work.mark),

@@ -18,7 +18,7 @@ namespace rondo::inline v0::run {
 struct owners_windows {
   owners_windows(boards& shared, owned_work const& work) : base(shared.windows) {
     std::size_t const room = shared.slice_bytes() / std::max(work.contribution, work.result);
-    slice = room < 64 ? room : room / 64 * 64;
+    slice = std::clamp<std::size_t>(work.largest(), 1, room < 64 ? room : room / 64 * 64);
     count = std::max<std::size_t>(1, (work.largest() + slice - 1) / slice);
     shared.windows += count;
   }
@@ -69,6 +69,13 @@ class owners_staged {
     return begin(window + 1, owner) - begin(window, owner);
   }
 
+  std::byte* contribution(rank_t owner, rank_t q, std::size_t window) const noexcept {
+    return shared_.contribution(owner, q, number(window), windows_.slice * work_.contribution);
+  }
+  std::byte* outcome(rank_t owner, rank_t q, std::size_t window) const noexcept {
+    return shared_.outcome(owner, q, number(window), windows_.slice * work_.result);
+  }
+
   /// Every rank has emptied the window that this one's memory was used for last.
   bool room_for(std::size_t window) {
     return number(window) < boards::depth || signals_.raised(signal::credit, after(window) - boards::depth);
@@ -78,7 +85,7 @@ class owners_staged {
     if (work_.contribution == 0) return;
     signals_.each_other([&](rank_t owner) {
       if (std::size_t const n = count(window, owner); n != 0)
-        std::memcpy(shared_.contribution(owner, shared_.rank(), number(window)),
+        std::memcpy(contribution(owner, shared_.rank(), window),
                     work_.source + (work_.begin(owner) + begin(window, owner)) * work_.contribution,
                     n * work_.contribution);
       signals_.raise(owner, signal::arrival, after(window));
@@ -92,12 +99,11 @@ class owners_staged {
       std::size_t const place = work_.begin(me) + at, offset = at - first;
       for (rank_t q = 0; q < shared_.size(); ++q) {
         if (work_.contribution != 0)
-          detail::by_rank(memory_.sources, q) =
-              q == me ? work_.source + place * work_.contribution
-                      : shared_.contribution(me, q, number(window)) + offset * work_.contribution;
+          detail::by_rank(memory_.sources, q) = q == me ? work_.source + place * work_.contribution
+                                                        : contribution(me, q, window) + offset * work_.contribution;
         if (work_.to_all)
-          detail::by_rank(memory_.outs, q) = q == me ? work_.home + place * work_.result
-                                                     : shared_.outcome(q, me, number(window)) + offset * work_.result;
+          detail::by_rank(memory_.outs, q) =
+              q == me ? work_.home + place * work_.result : outcome(q, me, window) + offset * work_.result;
       }
       block_.make(at, std::min(last - at, work_.block), memory_.outs);
     }
@@ -109,7 +115,7 @@ class owners_staged {
       signals_.each_other([&](rank_t owner) {
         if (std::size_t const n = count(window, owner); n != 0)
           std::memcpy(work_.home + (work_.begin(owner) + begin(window, owner)) * work_.result,
-                      shared_.outcome(shared_.rank(), owner, number(window)), n * work_.result);
+                      outcome(shared_.rank(), owner, window), n * work_.result);
       });
     signals_.raise(signal::credit, after(window));
   }

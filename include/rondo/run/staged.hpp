@@ -73,6 +73,12 @@ class staged {
     return first(window, owner + 1) - first(window, owner);
   }
   std::size_t bytes(std::size_t elements) const noexcept { return elements * job_.math.element; }
+  std::byte* contribution(rank_t owner, rank_t q, std::size_t window) const noexcept {
+    return shared_.contribution(owner, q, number(window), bytes(windows_.slice));
+  }
+  std::byte* outcome(rank_t owner, rank_t q, std::size_t window) const noexcept {
+    return shared_.outcome(owner, q, number(window), bytes(windows_.slice));
+  }
 
   /// Every rank has emptied the window that this one's memory was used for last.
   bool room_for(std::size_t window) {
@@ -83,8 +89,7 @@ class staged {
     signals_.each_other([&](rank_t owner) {
       std::size_t const n = bytes(count(window, owner));
       if (n != 0)
-        std::memcpy(shared_.contribution(owner, shared_.rank(), number(window)),
-                    job_.source + bytes(first(window, owner)), n);
+        std::memcpy(contribution(owner, shared_.rank(), window), job_.source + bytes(first(window, owner)), n);
       signals_.raise(owner, signal::arrival, after(window));
     });
   }
@@ -93,8 +98,8 @@ class staged {
     rank_t const me = shared_.rank();
     std::size_t const own = bytes(first(window, me));
     for (rank_t q = 0; q < shared_.size(); ++q) {
-      detail::by_rank(memory_.sources, q) = q == me ? job_.source + own : shared_.contribution(me, q, number(window));
-      detail::by_rank(memory_.outs, q) = q == me ? job_.home + own : shared_.outcome(q, me, number(window));
+      detail::by_rank(memory_.sources, q) = q == me ? job_.source + own : contribution(me, q, window);
+      detail::by_rank(memory_.outs, q) = q == me ? job_.home + own : outcome(q, me, window);
     }
     fold_(memory_.sources, memory_.outs, count(window, me));
     signals_.raise(signal::result, after(window));
@@ -103,8 +108,7 @@ class staged {
   void take(std::size_t window) {
     signals_.each_other([&](rank_t owner) {
       std::size_t const n = bytes(count(window, owner));
-      if (n != 0)
-        std::memcpy(job_.home + bytes(first(window, owner)), shared_.outcome(shared_.rank(), owner, number(window)), n);
+      if (n != 0) std::memcpy(job_.home + bytes(first(window, owner)), outcome(shared_.rank(), owner, window), n);
     });
     signals_.raise(signal::credit, after(window));
   }
