@@ -40,18 +40,16 @@ struct link_constants {
 };
 
 /// Measured by `rondo compare --transport shm,tcp` with --ranks 2 --collective all_gather (alpha, beta), reduce_scatter
-/// (gamma), and with --ranks 3,4 (what taking turns adds), on a virtual machine with 2 cores of an AMD EPYC (Zen 3),
-/// Linux 6.18, over loopback; gap is a third of alpha. `other` is 100 Gbit/s Ethernet by its data sheet, with the
-/// latency of its TCP. `turns`: there are more ranks than cores, and a message costs a change of processes.
+/// (gamma), and with --ranks 3,4,8 (what taking turns adds), on a virtual machine with 2 cores of an AMD EPYC (Zen 3,
+/// and Zen 4 for turns), Linux 6.18, over loopback; gap is a third of alpha. `other` is 100 Gbit/s Ethernet by its data
+/// sheet, with the latency of its TCP. `turns`: there are more ranks than cores, and a message costs a change of
+/// processes; over TCP each does, whether it waits or not.
 constexpr link_constants constants_of(link l, bool turns = false) noexcept {
-  link_constants c{.alpha = 25000, .gap = 2000, .beta = 85, .gamma = 100};
-  if (l == link::shared_memory) c = {.alpha = 500, .gap = 170, .beta = 300, .gamma = 200};
-  if (l == link::tcp) c = {.alpha = 9000, .gap = 3000, .beta = 700, .gamma = 350};
-  if (turns) {
-    c.alpha += 45000;
-    c.gap += 15000;
-  }
-  return c;
+  if (l == link::shared_memory)
+    return {.alpha = turns ? 3000U : 500U, .gap = turns ? 1000U : 170U, .beta = 300, .gamma = 200};
+  if (l == link::tcp)
+    return {.alpha = turns ? 20000U : 9000U, .gap = turns ? 18000U : 3000U, .beta = 700, .gamma = 350};
+  return {.alpha = turns ? 36000U : 25000U, .gap = turns ? 17000U : 2000U, .beta = 85, .gamma = 100};
 }
 
 /// Per cent: what a byte costs because it crosses others on its way. Measured as above with --ranks 3,4,8: halving over

@@ -35,7 +35,7 @@ float element(rank_t r, std::size_t i) {
 }
 
 /// Around the sizes of letters, slots, windows, and of several windows.
-constexpr std::size_t counts[] = {1, 3, 27, 28, 29, 1023, 8191, 8192, 8193, 65537, 300'001, 1'500'001};
+constexpr std::size_t counts[] = {1, 3, 27, 28, 29, 1023, 1024, 1025, 8191, 8193, 65537, 300'001, 1'500'001};
 
 TEST_P(registered_buffers, all_reduce_is_exact_whoever_has_them) {
   auto const [where, ranks, which] = GetParam();
@@ -104,6 +104,24 @@ TEST_P(registered_buffers, calls_of_all_kinds_take_turns) {
       EXPECT_EQ(large[199'999], turn * c.size());
       EXPECT_EQ(plain[0], turn * c.size());
       EXPECT_EQ(small[4], c.size() * (c.size() - 1) / 2.0);
+    }
+  });
+}
+
+TEST_P(registered_buffers, calls_of_changing_sizes_keep_out_of_each_others_windows) {
+  auto const [where, ranks, which] = GetParam();
+  if (which != registered::none && which != registered::some) GTEST_SKIP();
+  on_ranks(where, ranks, [some = which == registered::some](comm& c) {
+    auto own = c.allocate<std::uint64_t>(65'536);
+    std::vector<std::uint64_t> plain(65'536);
+    std::span<std::uint64_t> const data = some && c.rank() == 0 ? std::span(own) : std::span(plain);
+    auto const p = static_cast<std::uint64_t>(c.size());
+    for (std::uint64_t turn = 0; turn < 200; ++turn) {
+      std::size_t const count = (mixed(turn) % 65'536) >> (turn % 9);
+      for (std::size_t i = 0; i < count; ++i) data[i] = mixed(turn * 65'536 + i) + static_cast<std::uint64_t>(c.rank());
+      c.all_reduce(data.first(count), sum);
+      for (std::size_t i = 0; i < count; ++i)
+        ASSERT_EQ(data[i], p * mixed(turn * 65'536 + i) + p * (p - 1) / 2) << count << " elements, turn " << turn;
     }
   });
 }

@@ -107,7 +107,7 @@ TEST(select, takes_all_sizes_of_a_class_alike) {
 }
 
 TEST(select, saves_messages_where_ranks_take_turns) {
-  situation s{.collective = all_reduce, .bytes = 4 * MiB, .ranks = 4, .link = link::tcp};
+  situation s{.collective = all_reduce, .bytes = MiB, .ranks = 4, .link = link::tcp};
   EXPECT_EQ(select(s), algorithm::ring);
   s.turns = true;
   EXPECT_EQ(select(s), algorithm::mixed_radix);
