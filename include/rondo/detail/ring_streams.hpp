@@ -48,8 +48,9 @@ struct inbox_layout {
   static constexpr inbox_layout of(int ranks) noexcept {
     constexpr std::size_t KiB = 1024;
     std::size_t const ring = ranks <= 4 ? 1024 : ranks <= 16 ? 256 : 64;
-    std::size_t const board = ranks <= 2 ? 4096 : ranks <= 4 ? 2048 : 1024;
-    return {ranks, ring * KiB, board * KiB};
+    std::size_t const windows = ranks <= 2 ? 4096 : ranks <= 4 ? 2048 : 1024;
+    std::size_t const letters = 12 * static_cast<std::size_t>(ranks);
+    return {ranks, ring * KiB, (windows + letters) * KiB};
   }
 
   std::size_t counters_at(rank_t peer) const noexcept {
