@@ -58,8 +58,8 @@ class executor {
   std::pair<std::size_t, std::size_t> part(int c, int k) const noexcept {
     std::size_t const count = chunks_[static_cast<std::size_t>(c)].count;
     if (segments_ == 1) return {0, count * math_.element};
-    std::size_t const grain = math_.grain();
-    std::size_t const each = (count / static_cast<std::size_t>(segments_) / grain + 1) * grain;
+    std::size_t const grains = static_cast<std::size_t>(segments_) * math_.grain();
+    std::size_t const each = (count + grains - 1) / grains * math_.grain();
     auto const edge = [&](int segment) {
       return std::min(count, each * static_cast<std::size_t>(segment)) * math_.element;
     };
