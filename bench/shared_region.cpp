@@ -31,7 +31,7 @@ shared_memory::~shared_memory() {
 }
 
 shared_region::shared_region(int ranks)
-    : ranks_(ranks), patience_(crowded(allowed_cores(), ranks) ? 16 : 2048),
+    : ranks_(ranks), spins_(crowded(allowed_cores(), ranks) ? 16 : 2048),
       memory_(sizeof(controls) +
               static_cast<std::size_t>(ranks) * (sizeof(line) + slot_words * sizeof(std::uint64_t))) {}
 
@@ -45,7 +45,7 @@ void shared_coordinator::barrier() {
   auto const give_up = std::chrono::steady_clock::now() + patience_;
   for (int r = 0; r < region_.ranks(); ++r) {
     for (unsigned turns = 1; region_.flag(r).load(std::memory_order_acquire) < passed_; ++turns) {
-      if (turns % region_.patience() != 0) {
+      if (turns % region_.spins() != 0) {
         pause();
         continue;
       }

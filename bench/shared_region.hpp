@@ -38,7 +38,7 @@ class shared_region {
   int ranks() const { return ranks_; }
 
   /// How often a rank that waits looks before it lends its core: hardly, where that keeps the awaited from running.
-  unsigned patience() const { return patience_; }
+  unsigned spins() const { return spins_; }
 
   std::uint64_t* slot(int rank) const;
   std::atomic<std::uint64_t>& flag(int rank) const { return flags()[rank].value; }
@@ -55,7 +55,7 @@ class shared_region {
   line* flags() const { return reinterpret_cast<line*>(memory_.bytes().data() + sizeof(controls)); }
 
   int ranks_;
-  unsigned patience_;
+  unsigned spins_;
   shared_memory memory_;
 };
 
