@@ -11,6 +11,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@ class trickling {
  public:
   trickling(X x, std::size_t most, std::uint64_t seed) : x_(std::move(x)), random_(seed), size_(1, most) {}
 
+  std::string_view name() const noexcept { return transport_name(x_); }
   rank_t rank() const noexcept { return x_.rank(); }
   int size() const noexcept { return x_.size(); }
 
@@ -67,6 +69,7 @@ class delayed {
   delayed(X x, std::chrono::nanoseconds delay)
       : x_(std::move(x)), delay_(delay), arrivals_(static_cast<std::size_t>(x_.size())) {}
 
+  std::string_view name() const noexcept { return transport_name(x_); }
   rank_t rank() const noexcept { return x_.rank(); }
   int size() const noexcept { return x_.size(); }
 
@@ -127,6 +130,7 @@ class cut {
  public:
   cut(X x, rank_t peer, std::size_t bytes) : x_(std::move(x)), peer_(peer), left_(bytes) {}
 
+  std::string_view name() const noexcept { return transport_name(x_); }
   rank_t rank() const noexcept { return x_.rank(); }
   int size() const noexcept { return x_.size(); }
 
