@@ -92,9 +92,18 @@ def joined_by_mpi(ranks):
     return lines + [needs, needs, none]
 
 
+def torchrun_agent():
+    """Listens at a port with a free one behind it, below those that the system gives to whoever asks for any."""
+    for port in range(29500, 32000, 2):
+        with contextlib.suppress(OSError):
+            socket.create_server(("127.0.0.1", port + 1)).close()
+            return socket.create_server(("127.0.0.1", port))
+    raise RuntimeError("no port from 29500 to 32000 is free")
+
+
 def by_torchrun(ranks):
     """With the variables that torchrun sets. Its agent holds MASTER_PORT, as this script does."""
-    with socket.create_server(("127.0.0.1", 0)) as agent:
+    with torchrun_agent() as agent:
         shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(agent.getsockname()[1]), "WORLD_SIZE": str(ranks),
                   "LOCAL_WORLD_SIZE": str(ranks), "GROUP_RANK": "0", "ROLE_RANK": "0", "TORCHELASTIC_RUN_ID": "none",
                   "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0"}
