@@ -40,10 +40,10 @@ struct link_constants {
 };
 
 /// Measured by `rondo compare --transport shm,tcp` with --ranks 2 --collective all_gather (alpha, beta), reduce_scatter
-/// (gamma), and with --ranks 3,4,8 (what taking turns adds), on a virtual machine with 2 cores of an AMD EPYC (Zen 3,
-/// and Zen 4 for turns), Linux 6.18, over loopback; gap is a third of alpha. `other` is 100 Gbit/s Ethernet by its data
-/// sheet, with the latency of its TCP. `turns`: there are more ranks than cores, and a message costs a change of
-/// processes; over TCP each does, whether it waits or not.
+/// (gamma), on a virtual machine with 2 cores of an AMD EPYC (Zen 3), Linux 6.18, over loopback; gap is a third of
+/// alpha. `other` is 100 Gbit/s Ethernet by its data sheet, with the latency of its TCP. `turns`: there are more ranks
+/// than cores, and a message costs a change of processes; over TCP each does, whether it waits or not. These are round
+/// numbers by which the model errs little among what `rondo perf --algorithm all` measures with 3, 4 and 8 ranks there.
 constexpr link_constants constants_of(link l, bool turns = false) noexcept {
   if (l == link::shared_memory)
     return {.alpha = turns ? 3000U : 500U, .gap = turns ? 1000U : 170U, .beta = 300, .gamma = 200};

@@ -160,11 +160,11 @@ TEST_P(registered_buffers, outlive_their_communicator) {
 
 /// With so many ranks a slot has less room than what is otherwise sent with a letter.
 TEST(many_ranks, send_small_buffers_through_windows) {
-  on_ranks(medium::in_process, 40, [](comm& c) {
-    for (std::size_t const n : {500U, 900U, 1000U, 1100U}) {
+  on_ranks(medium::in_process, 64, [](comm& c) {
+    for (std::size_t const n : {800U, 900U, 1000U, 1100U}) {
       std::vector<float> data(n, static_cast<float>(c.rank()));
       c.all_reduce(data, sum);
-      EXPECT_EQ(std::count(data.begin(), data.end(), 780.0F), static_cast<std::ptrdiff_t>(n)) << n << " elements";
+      EXPECT_EQ(std::count(data.begin(), data.end(), 2016.0F), static_cast<std::ptrdiff_t>(n)) << n << " elements";
     }
   });
 }

@@ -49,7 +49,7 @@ struct inbox_layout {
     constexpr std::size_t KiB = 1024;
     std::size_t const ring = ranks <= 4 ? 1024 : ranks <= 16 ? 256 : 64;
     std::size_t const windows = ranks <= 2 ? 4096 : ranks <= 4 ? 2048 : 1024;
-    std::size_t const letters = 12 * static_cast<std::size_t>(ranks);
+    std::size_t const letters = 12 * static_cast<std::size_t>(ranks);  // what run::boards keeps beside its windows
     return {ranks, ring * KiB, (windows + letters) * KiB};
   }
 
