@@ -14,7 +14,7 @@ using namespace bootstrap_test;
 
 using words = std::vector<std::string>;
 
-/// `rondo launch` in a process of its own, its output in pipes, which ignores that signal and no other.
+/// `rondo launch` in a process of its own, its output in pipes; of the signals that it forwards it ignores that one.
 class launcher {
  public:
   explicit launcher(words const& arguments, int ignored = 0) {
@@ -224,7 +224,10 @@ TEST(launch, a_signal_that_nohup_ignores_reaches_nobody) {
   auto job = shell(2, "echo ready; sleep 0.5", {}, SIGHUP);
   ASSERT_TRUE(job.shows("[0] ready"));
   ASSERT_TRUE(job.shows("[1] ready"));
-  for (int i = 0; i < 3; ++i) job.send(SIGHUP);  // a second one would end a job that obeys
+  for (int i = 0; i < 3; ++i) {  // a second one would end a job that obeys
+    job.send(SIGHUP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
   EXPECT_EQ(job.wait(), 0);
   EXPECT_EQ(job.err, "");
 }
