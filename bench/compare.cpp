@@ -3,6 +3,7 @@
 #include "algorithms.hpp"
 #include "analysis.hpp"
 #include "console.hpp"
+#include "cores.hpp"
 #include "limit.hpp"
 #include "machine.hpp"
 #include "measure.hpp"
@@ -10,6 +11,7 @@
 #include "report.hpp"
 #include "row.hpp"
 #include "text.hpp"
+#include "turns.hpp"
 #include "world.hpp"
 #include <rondo/version.hpp>
 
@@ -20,6 +22,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <fstream>
+#include <thread>
 #include <utility>
 
 namespace rondo::bench {
@@ -45,8 +48,10 @@ std::vector<workload> gradient_buckets(compare_options const& options) {
 /// of the machine hits all of them; every decision follows from values that all ranks share.
 class compare_body {
  public:
-  compare_body(compare_options const& options, bool with_models, double seconds, member& me)
-      : options_(options), with_models_(with_models), seconds_(seconds), shop_(me, std::size_t{1} << 30) {}
+  compare_body(compare_options const& options, bool with_models, double seconds, std::vector<int> const& cores,
+               member& me)
+      : options_(options), with_models_(with_models), seconds_(seconds), cores_(cores),
+        shop_(me, std::size_t{1} << 30) {}
 
   void run() {
     candidates_ = algorithms_of(options_.algorithms, options_.what, shop_.me().size(), shop_.me().transport);
@@ -85,7 +90,7 @@ class compare_body {
     show(format_bytes(bytes));
     workload const work{"", {std::max<std::size_t>(1, bytes / sizeof(float))}};
     // Warm-up and check take as long as a few iterations.
-    double const each = 0.6 * seconds / static_cast<double>(candidates_.size());
+    double const each = 0.45 * seconds / static_cast<double>(candidates_.size());
     auto const rows = contest_between(work, each);
     double best = HUGE_VAL;
     for (auto const& r : rows) best = std::min(best, r.p50_us);
@@ -101,21 +106,33 @@ class compare_body {
     for (auto& r : runs) r.warm_up();
     leave_out_slow_ones(runs, each_s);
     // Many turns: when the host moves the cores apart, that meets all algorithms alike.
-    constexpr int turns = 9;
+    constexpr int wanted = 9;
+    turns taken(wanted, ever_near_);
     double limit = not_measured;
-    for (int t = 0; t < turns; ++t) {
-      if (work.name.empty() && t % 3 == 0)
+    for (double before = flag_ns(), after; !taken.enough(); before = after) {
+      if (work.name.empty() && taken.size() % 3 == 0)
         limit = std::fmin(limit, shop_.limit(what(algorithm::automatic), work.counts));
-      for (auto& r : runs) r.run(turns);
+      for (auto& r : runs) r.run(wanted);
+      after = flag_ns();
+      taken.add(std::fmax(before, after));
     }
+    ever_near_ = taken.ever_near();
     std::vector<row> rows;
     for (auto& r : runs) {
-      rows.push_back(r.finish());
+      rows.push_back(r.finish(taken.counted()));
       rows.back().limit_us = limit;
+      rows.back().flag_round_trip_ns = taken.flag_ns();
     }
     if (shop_.me().rank() == 0)
       for (auto const& r : rows) shop_.me().emit(to_line({&r, 1}));
     return rows;
+  }
+
+  /// Measured by rank 0 on the first two cores; the others sleep meanwhile, so as not to take part of one.
+  double flag_ns() {
+    auto& me = shop_.me();
+    if (me.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return me.together.agree(me.rank() == 0 ? flag_round_trip_ns(cores_) : not_measured);
   }
 
   /// Leaves out those that are far behind in the warm-up, for this size: they would take the time that the others need.
@@ -147,8 +164,10 @@ class compare_body {
   compare_options const& options_;
   bool with_models_;
   double seconds_;
+  std::vector<int> const& cores_;  ///< of the machine, before ranks were given theirs
   workshop shop_;
   std::vector<algorithm> candidates_;
+  bool ever_near_ = false;  ///< the cores, in any turn so far
 };
 
 std::string percent(double ratio) { return std::isfinite(ratio) ? fmt::format("{:.0f} %", 100 * ratio) : "-"; }
@@ -212,23 +231,19 @@ compare_options completed(compare_options o) {
 contests hold_contests(compare_options const& o, panel_printer const& print) {
   contests all;
   auto const start = clock::now();
+  auto const cores = allowed_cores();
   auto worlds_left = static_cast<double>(o.ranks.size() * o.transports.size());
   progress_line progress;
   for (auto const& transport : o.transports)
     for (int const ranks : o.ranks) {
-      double const flag_ns = flag_round_trip_ns();
-      all.flag_round_trips_ns.push_back(flag_ns);
       bool const with_models = ranks == o.ranks.front();
       double const time_left = o.minutes * 60 - seconds_since(start);
       double const each_s = std::max(time_left / worlds_left--, 2.0);
       std::vector<row> found;
-      auto const body = [&](member& me) { compare_body(o, with_models, each_s, me).run(); };
+      auto const body = [&](member& me) { compare_body(o, with_models, each_s, cores, me).run(); };
       auto const sink = [&](std::string_view line) {
         if (line.front() == progress_mark) return progress.show(line.substr(1));
-        for (auto& r : from_line(line)) {
-          r.flag_round_trip_ns = flag_ns;
-          found.push_back(std::move(r));
-        }
+        for (auto& r : from_line(line)) found.push_back(std::move(r));
       };
       // What one set of ranks has met is said at once and counts at the end; the others are still compared.
       try {
@@ -239,7 +254,10 @@ contests hold_contests(compare_options const& o, panel_printer const& print) {
         all.all_ran = false;
       }
       progress.clear();
-      for (auto const& p : panels_of(found)) print(p, flag_ns);
+      std::vector<double> flags;
+      for (auto const& r : found) flags.push_back(r.flag_round_trip_ns);
+      all.flag_round_trips_ns.push_back(summarise(flags).p50);
+      for (auto const& p : panels_of(found)) print(p, all.flag_round_trips_ns.back());
       std::fflush(stdout);
       all.rows.insert(all.rows.end(), found.begin(), found.end());
     }

@@ -28,7 +28,7 @@ struct compare_options {
 /// What the contests of all numbers of ranks over all transports gave.
 struct contests {
   std::vector<row> rows;
-  std::vector<double> flag_round_trips_ns;  ///< before each set of ranks
+  std::vector<double> flag_round_trips_ns;  ///< median of each set of ranks
   bool all_ran = true;                      ///< false: a set of ranks has failed, which was said at once
 };
 

@@ -1,7 +1,6 @@
 #include "limit.hpp"
 
 #include "addressable_probe.hpp"
-#include "cores.hpp"
 #include "pattern.hpp"
 #include "statistics.hpp"
 
@@ -16,9 +15,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 namespace rondo::bench {
 namespace {
@@ -135,7 +132,7 @@ double ping_pong(int here, int there) {
   struct alignas(128) line {
     std::atomic<int> value{0};
   };
-  static line ping, pong;
+  line ping, pong;
   constexpr int batches = 31, trips = 300;
   auto const wait_for = [](std::atomic<int>& flag, int value) {
     for (int turns = 1; flag.load(std::memory_order_acquire) != value; ++turns)
@@ -148,16 +145,19 @@ double ping_pong(int here, int there) {
       pong.value.store(i, std::memory_order_release);
     }
   });
-  pin_to(here);
   std::vector<double> samples;
-  for (int b = 0, i = 1; b < batches; ++b) {
-    auto const start = clock::now();
-    for (int t = 0; t < trips; ++t, ++i) {
-      ping.value.store(i, std::memory_order_release);
-      wait_for(pong.value, i);
+  std::thread call([&] {
+    pin_to(here);
+    for (int b = 0, i = 1; b < batches; ++b) {
+      auto const start = clock::now();
+      for (int t = 0; t < trips; ++t, ++i) {
+        ping.value.store(i, std::memory_order_release);
+        wait_for(pong.value, i);
+      }
+      samples.push_back(seconds_since(start) / trips * 1e9);
     }
-    samples.push_back(seconds_since(start) / trips * 1e9);
-  }
+  });
+  call.join();
   echo.join();
   return summarise(samples).p50;
 }
@@ -170,21 +170,8 @@ double limit_us(member& me, collective what, std::size_t bytes, int root) {
   return not_measured;
 }
 
-double flag_round_trip_ns() {
-  auto const cores = allowed_cores();
-  int ends[2];
-  if (cores.size() < 2 || ::pipe(ends) != 0) return not_measured;
-  auto const child = ::fork();
-  if (child == 0) {
-    double const ns = ping_pong(cores[0], cores[1]);
-    ::_exit(::write(ends[1], &ns, sizeof ns) == sizeof ns ? 0 : 1);
-  }
-  ::close(ends[1]);
-  double ns = not_measured;
-  bool const known = child > 0 && ::read(ends[0], &ns, sizeof ns) == sizeof ns;
-  ::close(ends[0]);
-  if (child > 0) ::waitpid(child, nullptr, 0);
-  return known ? ns : not_measured;
+double flag_round_trip_ns(std::vector<int> const& cores) {
+  return cores.size() < 2 ? not_measured : ping_pong(cores[0], cores[1]);
 }
 
 }  // namespace rondo::bench

@@ -1,9 +1,11 @@
 #pragma once
 
 #include "collective.hpp"
+#include "cores.hpp"
 #include "world.hpp"
 
 #include <cstddef>
+#include <vector>
 
 namespace rondo::bench {
 
@@ -22,7 +24,8 @@ namespace rondo::bench {
 double limit_us(member& me, collective what, std::size_t bytes, int root);
 
 /// Median round trip of a flag between two cores in nanoseconds: about 100 where they share a cache, 300 to 500 where
-/// the host has moved a virtual machine's cores apart. Runs two threads in a child; NaN with one core only.
-double flag_round_trip_ns();
+/// the host has moved a virtual machine's cores apart. Runs two threads on the first two of `cores`, and no child:
+/// after a fork every page costs a fault when it is written again. NaN with one core only.
+double flag_round_trip_ns(std::vector<int> const& cores = allowed_cores());
 
 }  // namespace rondo::bench

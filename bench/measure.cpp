@@ -113,19 +113,34 @@ void measurement::iterate(std::size_t phase) {
 void measurement::warm_up() {
   for (int i = 0; i < std::max(1, job_.warm_up); ++i) {
     auto const start = clock::now();
-    iterate(++phase_);
+    iterate_untimed();
     iteration_s_ = shop_.me().together.agree(seconds_since(start));
     if (iteration_s_ > job_.budget_s && job_.iterations == 0) break;
   }
-  times_.clear();
-  hashes_.clear();
   iterations_ = job_.iterations > 0 ? job_.iterations : iterations_for(job_.budget_s, iteration_s_, 3, 2000);
 }
 
-void measurement::run(int parts) {
-  int const wanted = (iterations_ + parts - 1) / parts;
-  int const left = iterations_ - static_cast<int>(times_.size());
-  for (int i = 0; i < std::min(wanted, left); ++i) iterate(++phase_);
+void measurement::run(int turns) {
+  int const turn = static_cast<int>(turn_ends_.size()) % turns;
+  int const some = iterations_ * (turn + 1) / turns - iterations_ * turn / turns;
+  // What was measured in between has taken the caches: who shares memory with it would be ahead of who does not.
+  if (turns > 1)
+    for (int i = 0; i < (some + 1) / 2; ++i) iterate_untimed();
+  for (int i = 0; i < some; ++i) iterate(++phase_);
+  turn_ends_.push_back(times_.size());
+}
+
+void measurement::iterate_untimed() {
+  iterate(++phase_);
+  times_.pop_back();
+  hashes_.pop_back();
+}
+
+std::vector<double> measurement::times_of(std::vector<std::size_t> const& turns) const {
+  std::vector<double> times;
+  for (auto const t : turns)
+    for (auto i = t == 0 ? 0 : turn_ends_[t - 1]; i < turn_ends_[t]; ++i) times.push_back(times_[i]);
+  return times;
 }
 
 std::size_t measurement::check(piece const& p, std::size_t phase) {
@@ -143,8 +158,9 @@ std::size_t measurement::check(piece const& p, std::size_t phase) {
   return wrong;
 }
 
-row measurement::finish() {
+row measurement::finish(std::vector<std::size_t> const& counted) {
   auto& me = shop_.me();
+  auto const counted_times = times_of(counted);
   std::uint64_t wrong = 0;
   bool repeats = true;
   std::vector<std::uint64_t> first;
@@ -164,7 +180,7 @@ row measurement::finish() {
 
   auto const all_wrong = me.together.gather(std::span<std::uint64_t const>(&wrong, 1));
   auto const all_hashes = me.together.gather(std::span<std::uint64_t const>(timed_hashes));
-  auto const all_times = me.together.gather(std::span<double const>(times_));
+  auto const all_times = me.together.gather(std::span<double const>(counted_times));
 
   row r;
   r.transport = me.transport;
@@ -183,8 +199,8 @@ row measurement::finish() {
     r.chosen = std::string(to_string(chosen(me.communicator, job_.what.what, r.bytes)));
   r.in_place = job_.in_place;
   r.buffers = static_cast<int>(pieces_.size());
-  r.iterations = static_cast<int>(times_.size());
-  auto const times = summarise(slowest(all_times, times_.size()));
+  r.iterations = static_cast<int>(counted_times.size());
+  auto const times = summarise(slowest(all_times, counted_times.size()));
   r.min_us = times.min;
   r.p50_us = times.p50;
   r.p99_us = times.p99;

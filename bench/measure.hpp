@@ -75,15 +75,16 @@ class measurement {
   /// Warms up and decides on the number of iterations.
   void warm_up();
 
-  /// All iterations that are left, or the n-th part of all.
-  void run(int parts = 1);
+  /// One of `turns` turns, which together are all iterations, each with a few before them that are not timed. Further
+  /// turns repeat the first: see finish().
+  void run(int turns = 1);
 
   /// Seconds of one iteration of the slowest rank with all that belongs to it; after warm_up().
   double iteration_s() const { return iteration_s_; }
   algorithm how() const { return job_.what.how; }
 
-  /// Checks every element; collects the ranks' times. The row is complete on every rank.
-  row finish();
+  /// Checks every element; collects the ranks' times, of the turns that count only. The row is complete on every rank.
+  row finish(std::vector<std::size_t> const& counted = {0});
 
  private:
   /// One call of the workload: where it lies in the arenas.
@@ -99,6 +100,8 @@ class measurement {
   void* output_of(piece const& p);
   void fill(piece const& p, std::size_t phase);
   void iterate(std::size_t phase);
+  void iterate_untimed();
+  std::vector<double> times_of(std::vector<std::size_t> const& turns) const;
   std::size_t check(piece const& p, std::size_t phase);
 
   workshop& shop_;
@@ -108,6 +111,7 @@ class measurement {
   std::size_t extent_ = 0;  ///< bytes used of each arena
   std::size_t next_ = 0;    ///< bytes
   std::vector<double> times_;
+  std::vector<std::size_t> turn_ends_;  ///< in times_
   std::vector<std::uint64_t> hashes_;
   double iteration_s_ = 0;
   int iterations_ = 0;

@@ -365,8 +365,8 @@ class page {
         "pushing, and pushing past the cache; for TCP, raw loopback sockets that carry the bytes that must cross each "
         "link, without adding them.</li>\n");
     if (high > 0)
-      add(fmt::format("<li>A flag needs {:.0f} to {:.0f} ns from one core to another and back (measured before each "
-                      "block). Some 100 ns is usual for "
+      add(fmt::format("<li>A flag needs {:.0f} to {:.0f} ns from one core to another and back (median of each "
+                      "block, whose turns count only near, where there are such). Some 100 ns is usual for "
                       "cores that share a cache; 300 ns and more means that a virtual machine's cores have been moved "
                       "apart, and everything "
                       "over shared memory is slower than this machine can do.</li>\n",

@@ -15,7 +15,7 @@ struct report_facts {
   std::string command;                      ///< how to repeat it
   double seconds = 0;                       ///< that the run took
   int cores = 0;                            ///< that the ranks could use
-  std::vector<double> flag_round_trips_ns;  ///< before each world
+  std::vector<double> flag_round_trips_ns;  ///< median of each world
 };
 
 /// One self-contained page: what was measured, what to conclude, maps of the winners, plots, tables. Needs no network,

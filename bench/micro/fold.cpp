@@ -50,8 +50,9 @@ void fold(benchmark::State& state, instruction_set set, Op op, std::size_t bytes
 
 template <class T, class Op>
 void register_folds(std::string const& name, Op op) {
-  constexpr std::string_view names[] = {"baseline", "avx2", "avx512"};
-  for (auto const set : {instruction_set::baseline, instruction_set::avx2, instruction_set::avx512}) {
+  constexpr std::string_view names[] = {"baseline", "avx2", "avx512", "vbmi"};
+  for (auto const set :
+       {instruction_set::baseline, instruction_set::avx2, instruction_set::avx512, instruction_set::vbmi}) {
     if (set > detail::best_instruction_set()) continue;
     std::string const start =
         "fold/" + name + "/" + std::string(type_name<T>()) + "/" + std::string(names[static_cast<int>(set)]) + "/";

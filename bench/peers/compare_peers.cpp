@@ -9,6 +9,7 @@
 #include "peers/table.hpp"
 #include "row.hpp"
 #include "text.hpp"
+#include "turns.hpp"
 #include "world.hpp"
 
 #include <algorithm>
@@ -64,13 +65,6 @@ double turn_of(compare_options const& o, std::size_t sizes) {
   return 60 * o.minutes / turns / static_cast<double>(built_peers().size() + 5);
 }
 
-/// Turns go on until as many as wanted found the cores near, in vain for no longer than for as many again, and not at
-/// all on a machine whose cores never are.
-bool enough(std::vector<double> const& flags, int wanted) {
-  auto const near = std::count_if(flags.begin(), flags.end(), [](double ns) { return ns <= near_ns; });
-  return near >= wanted || std::ssize(flags) >= (near == 0 ? wanted : 2 * wanted);
-}
-
 std::string name_of(role what, std::string const& library) {
   switch (what) {
     case role::limit: return "limit";
@@ -112,24 +106,22 @@ class contest {
                              format_bytes(bytes), systems_.size(), ranks_));
     sizes_.push_back(bytes);
     for (auto& s : series_) prepare(s, bytes);
-    std::vector<double> flags;
-    int const wanted = turns_of(options_);
-    for (double before = flag_round_trip_ns(), after; !enough(flags, wanted); before = after) {
+    turns taken(turns_of(options_), ever_near_);
+    for (double before = flag_round_trip_ns(), after; !taken.enough(); before = after) {
       for (auto& s : series_) {
-        progress_.show(fmt::format("{} ranks, {}, turn {} of {}: {}", ranks_, format_bytes(bytes), flags.size() + 1,
-                                   wanted, entries_[s.entry].name));
+        progress_.show(fmt::format("{} ranks, {}, turn {}: {}", ranks_, format_bytes(bytes), taken.size() + 1,
+                                   entries_[s.entry].name));
         take_turn(s, bytes);
       }
       after = flag_round_trip_ns();
-      flags.push_back(std::fmax(before, after));
+      taken.add(std::fmax(before, after));
     }
     progress_.clear();
-    auto const counted = counted_turns(flags);
-    left_out_ += flags.size() - counted.size();
+    ever_near_ = taken.ever_near();
+    auto const counted = taken.counted();
+    left_out_ += taken.size() - counted.size();
     for (auto& s : series_) finish(s, counted);
-    std::vector<double> counted_flags;
-    for (auto const t : counted) counted_flags.push_back(flags[t]);
-    flag_ns_.push_back(summarise(counted_flags).p50);
+    flag_ns_.push_back(taken.flag_ns());
   }
 
   std::string table() const {
@@ -296,6 +288,7 @@ class contest {
   std::vector<std::size_t> sizes_;
   std::vector<double> flag_ns_;
   std::size_t left_out_ = 0;  ///< turns
+  bool ever_near_ = false;    ///< the cores, in any turn so far
   progress_line progress_;
   bool right_ = true;
 };

@@ -44,15 +44,6 @@ std::string line_of(std::string const& name, Values const& values, Format&& form
 
 }  // namespace
 
-std::vector<std::size_t> counted_turns(std::vector<double> const& flag_ns) {
-  std::vector<std::size_t> near, all;
-  for (std::size_t t = 0; t < flag_ns.size(); ++t) {
-    all.push_back(t);
-    if (flag_ns[t] <= near_ns) near.push_back(t);
-  }
-  return near.size() < 3 ? all : near;
-}
-
 std::vector<double> best_of(std::vector<entry> const& entries, bool (*of)(role)) {
   std::vector<double> best;
   for (auto const& e : entries) {

@@ -42,14 +42,6 @@ struct ratio {
   std::vector<double> values;
 };
 
-/// Cores whose flags take longer for a round trip than this many nanoseconds are apart: everything that they share is
-/// several times slower then.
-inline constexpr double near_ns = 200;
-
-/// The turns that count, from the round trips of a flag around each: those that found the cores near, if there are at
-/// least three, else all.
-std::vector<std::size_t> counted_turns(std::vector<double> const& flag_ns);
-
 /// The smallest median at each size of all systems that `of` accepts; NaN where there is none.
 std::vector<double> best_of(std::vector<entry> const& entries, bool (*of)(role));
 

@@ -64,12 +64,6 @@ TEST(bench_peers, wrong_results_are_shown_and_never_the_best) {
   EXPECT_NE(table_of({8, 1 << 20}, {100, 110}, entries).find("WRONG"), std::string::npos);
 }
 
-TEST(bench_peers, turns_with_the_cores_apart_count_only_where_there_are_hardly_others) {
-  EXPECT_EQ(counted_turns({100, 500, 110, 190, 201}), (std::vector<std::size_t>{0, 2, 3}));
-  EXPECT_EQ(counted_turns({100, 500, 110}), (std::vector<std::size_t>{0, 1, 2}));
-  EXPECT_EQ(counted_turns({500, not_measured, 500, 500}), (std::vector<std::size_t>{0, 1, 2, 3}));
-}
-
 TEST(bench_peers, the_table_has_a_line_for_each_system_and_ratio) {
   EXPECT_EQ(table_of({8, 1 << 20}, {101.6, not_measured}, two_sizes()),
             "                                        8 B    1 MiB\n"

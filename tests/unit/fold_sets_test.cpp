@@ -20,7 +20,8 @@ using detail::instruction_set;
 /// What this processor has.
 std::vector<instruction_set> sets() {
   std::vector<instruction_set> all;
-  for (auto const set : {instruction_set::baseline, instruction_set::avx2, instruction_set::avx512})
+  for (auto const set :
+       {instruction_set::baseline, instruction_set::avx2, instruction_set::avx512, instruction_set::vbmi})
     if (set <= detail::best_instruction_set()) all.push_back(set);
   return all;
 }
@@ -97,6 +98,29 @@ TYPED_TEST(fold_on_every_set, a_lambda_that_multiplies_and_adds) {
     same_bits_on_every_set<TypeParam>([weight](A a, A b) noexcept { return a * weight + b; });
   } else {
     same_bits_on_every_set<TypeParam>([](A a, A b) noexcept { return static_cast<A>(a ^ static_cast<A>(b >> 1)); });
+  }
+}
+
+template <class T>
+class pairs_on_every_set : public ::testing::Test {};
+
+using bytes = ::testing::Types<float8_e4m3, float8_e5m2>;
+TYPED_TEST_SUITE(pairs_on_every_set, bytes);
+
+/// All there are.
+TYPED_TEST(pairs_on_every_set, have_the_sum_that_float_gives) {
+  using T = TypeParam;
+  constexpr std::size_t count = 1 << 16;
+  std::vector<std::byte> a(count), b(count), out(count);
+  for (std::size_t i = 0; i < count; ++i) a[i] = static_cast<std::byte>(i), b[i] = static_cast<std::byte>(i >> 8);
+  std::byte const* const sources[] = {a.data(), b.data()};
+  for (instruction_set const set : sets()) {
+    ASSERT_EQ((detail::fold_lanes_with<T, 2>(set, sum, out.data(), sources, count)), count);
+    for (std::size_t i = 0; i < count; ++i) {
+      T const expected = detail::combine(sum, detail::load<T>(&a[i]), detail::load<T>(&b[i]));
+      ASSERT_EQ(std::memcmp(&out[i], &expected, 1), 0)
+          << std::to_integer<int>(a[i]) << " + " << std::to_integer<int>(b[i]) << ", set " << static_cast<int>(set);
+    }
   }
 }
 

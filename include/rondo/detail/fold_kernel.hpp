@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rondo/detail/combine.hpp>
+#include <rondo/detail/float8_sum.hpp>
 #include <rondo/detail/instruction_set.hpp>
 #include <rondo/detail/lanes.hpp>
 #include <rondo/ops.hpp>
@@ -186,8 +187,10 @@ template <class T, std::size_t K, class Op>
 std::size_t fold_lanes_with(instruction_set set, Op const& op, std::byte* out, std::byte const* const* sources,
                             std::size_t bytes) noexcept {
 #ifdef __x86_64__
+  if constexpr (is_float8<T> && std::is_same_v<Op, sum_op>)
+    if (set >= instruction_set::vbmi) return sum_float8<T>(out, sources, bytes);
   if constexpr (folds_narrow<T, Op> && never_contracts<Op>)
-    if (set == instruction_set::avx512) return fold_avx512<T, K>(op, out, sources, bytes);
+    if (set >= instruction_set::avx512) return fold_avx512<T, K>(op, out, sources, bytes);
   if (set != instruction_set::baseline) return fold_avx2<T, K>(op, out, sources, bytes);
 #endif
   return fold_baseline<T, K>(op, out, sources, bytes);

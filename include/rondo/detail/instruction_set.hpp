@@ -13,10 +13,13 @@ enum class instruction_set : std::uint8_t {
   baseline,
   avx2,    ///< with F16C, but not FMA: see fold_kernel.hpp
   avx512,  ///< F, BW, DQ and VL
+  vbmi,    ///< and VBMI
 };
 
 /// Bytes of a register.
-constexpr std::size_t register_bytes(instruction_set set) noexcept { return std::size_t{16} << static_cast<int>(set); }
+constexpr std::size_t register_bytes(instruction_set set) noexcept {
+  return set >= instruction_set::avx512 ? 64 : set == instruction_set::avx2 ? 32 : 16;
+}
 
 #ifdef __x86_64__
 [[gnu::cold, gnu::noinline]] inline instruction_set detect_instruction_set() noexcept {
@@ -25,7 +28,8 @@ constexpr std::size_t register_bytes(instruction_set set) noexcept { return std:
   if (!__builtin_cpu_supports("avx2") || !f16c) return instruction_set::baseline;
   bool const wider = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return wider ? instruction_set::avx512 : instruction_set::avx2;
+  if (!wider) return instruction_set::avx2;
+  return __builtin_cpu_supports("avx512vbmi") ? instruction_set::vbmi : instruction_set::avx512;
 }
 #else
 constexpr instruction_set detect_instruction_set() noexcept { return instruction_set::baseline; }
