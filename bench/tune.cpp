@@ -9,10 +9,12 @@
 #include <rondo/version.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <fmt/format.h>
 #include <fstream>
+#include <ratio>
 
 namespace rondo::bench {
 namespace {
@@ -80,9 +82,12 @@ int tune(tune_options const& given) {
   auto const cores = static_cast<int>(m.allowed_cores.size());
   fmt::print("{} minutes on {}\n", o.minutes, describe(m));
   contests all;
+  auto const start = std::chrono::steady_clock::now();
+  auto left = passes * static_cast<double>(o.collectives.size());
   for (int pass = 1; pass <= passes; ++pass)
     for (auto const what : o.collectives) {
-      auto const minutes = o.minutes / passes / static_cast<double>(o.collectives.size());
+      std::chrono::duration<double, std::ratio<60>> const passed = std::chrono::steady_clock::now() - start;
+      auto const minutes = std::max(0.01, (o.minutes - passed.count()) / left--);
       auto const found = hold_contests(contests_for(o, what, minutes), [&](panel const& p, double) {
         fmt::print("{}/{}: {} over {}, {} ranks: {}\n", pass, passes, to_string(what), p.transport, p.ranks,
                    describe(reigns_of(p)));
