@@ -52,9 +52,11 @@ class mapped {
 
   void fold(std::size_t n) {
     std::size_t const offset = next_ * job_.math.element;
+    auto out = memory_.outs.begin();
+    *out++ = job_.home + offset;
     for (rank_t q = 0; q < shared_.size(); ++q) {
       detail::by_rank(memory_.sources, q) = buffers_.source(q) + offset;
-      detail::by_rank(memory_.outs, q) = buffers_.home(q) + offset;
+      if (q != shared_.rank()) *out++ = buffers_.home(q) + offset;
     }
     fold_(memory_.sources, memory_.outs, n);
     next_ += n;

@@ -97,9 +97,11 @@ class staged {
   void fold(std::size_t window) {
     rank_t const me = shared_.rank();
     std::size_t const own = bytes(first(window, me));
+    auto out = memory_.outs.begin();
+    *out++ = job_.home + own;
     for (rank_t q = 0; q < shared_.size(); ++q) {
       detail::by_rank(memory_.sources, q) = q == me ? job_.source + own : contribution(me, q, window);
-      detail::by_rank(memory_.outs, q) = q == me ? job_.home + own : outcome(q, me, window);
+      if (q != me) *out++ = outcome(q, me, window);
     }
     fold_(memory_.sources, memory_.outs, count(window, me));
     signals_.raise(signal::result, after(window));
