@@ -85,8 +85,6 @@ struct float8_tables {
   static constexpr int significand(int code) noexcept { return code - binade(code) + one; }
 };
 
-#define RONDO_VBMI gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,f16c")
-
 using bytes_64 = lanes<std::uint8_t, 64>;
 
 /// A table in two registers.
@@ -94,22 +92,24 @@ struct table_128 {
   bytes_64 low, high;
 
   /// x[i] = the entry of the lower 7 bits of x[i].
-  [[RONDO_VBMI, gnu::always_inline]] void look_up(bytes_64& x) const noexcept {
+  [[gnu::target("avx512bw,avx512vbmi"), gnu::always_inline]] void look_up(bytes_64& x) const noexcept {
     asm("vpermi2b %2, %1, %0" : "+v"(x) : "v"(low), "v"(high));
   }
 };
 
 template <class T, std::uint8_t (*Entry)(int), int First = 0>
-[[RONDO_VBMI, gnu::always_inline]] inline void load_table(table_128& registers) noexcept {
+[[gnu::always_inline]] inline void load_table(table_128& registers) noexcept {
   alignas(64) static constexpr auto values = float8_tables<T>::tabulate(Entry, First);
   std::memcpy(&registers, values.data(), sizeof registers);
 }
 
 /// x[i] + y[i], at most 255; x[i] - y[i], at least 0.
-[[RONDO_VBMI, gnu::always_inline]] inline void add_saturated(bytes_64& x, bytes_64 const& y) noexcept {
+[[gnu::target("avx512bw,avx512vbmi"), gnu::always_inline]] inline void add_saturated(bytes_64& x,
+                                                                                     bytes_64 const& y) noexcept {
   asm("vpaddusb %1, %0, %0" : "+v"(x) : "v"(y));
 }
-[[RONDO_VBMI, gnu::always_inline]] inline void subtract_saturated(bytes_64& x, bytes_64 const& y) noexcept {
+[[gnu::target("avx512bw,avx512vbmi"), gnu::always_inline]] inline void subtract_saturated(bytes_64& x,
+                                                                                          bytes_64 const& y) noexcept {
   asm("vpsubusb %1, %0, %0" : "+v"(x) : "v"(y));
 }
 
@@ -117,7 +117,8 @@ template <class T, std::uint8_t (*Entry)(int), int First = 0>
 /// same bits as by way of float, of which a register holds 16 only: all that depends on two bytes is looked up instead,
 /// after it has been brought down to one.
 template <class T>
-[[RONDO_VBMI]] std::size_t sum_float8(std::byte* out, std::byte const* const* sources, std::size_t bytes) noexcept {
+[[gnu::target("avx512bw,avx512vbmi")]] std::size_t sum_float8(std::byte* out, std::byte const* const* sources,
+                                                              std::size_t bytes) noexcept {
   using tables = float8_tables<T>;
   constexpr std::uint8_t magnitude = 0x7f, sign = 0x80, one = tables::one, zero = tables::zero;
   constexpr std::uint8_t greatest = tables::infinite ? tables::infinity : tables::infinity - 1;
@@ -131,11 +132,13 @@ template <class T>
   load_table<T, tables::rounded_of, 128>(rounded_high);
   load_table<T, tables::subnormal_of>(subnormals);
 
+  std::byte const* const first = sources[0];
+  std::byte const* const second = sources[1];
   std::size_t done = 0;
   for (; done + 64 <= bytes; done += 64) {
     bytes_64 a, b;
-    std::memcpy(&a, sources[0] + done, 64);
-    std::memcpy(&b, sources[1] + done, 64);
+    std::memcpy(&a, first + done, 64);
+    std::memcpy(&b, second + done, 64);
     bytes_64 const none{};
     bytes_64 const x = a & magnitude, y = b & magnitude;
     bytes_64 const more = x > y ? x : y, less = x > y ? y : x;
@@ -179,8 +182,6 @@ template <class T>
   }
   return done;
 }
-
-#undef RONDO_VBMI
 
 #endif
 
