@@ -14,6 +14,7 @@ class shared_buffers {
         each_(memory.size() / sizeof(float) / 2 / static_cast<std::size_t>(ranks)), in_place_(in_place) {}
 
   std::size_t capacity() const { return each_; }  ///< floats
+  bool in_place() const { return in_place_; }
   float* in(int rank) const { return base_ + 2 * static_cast<std::size_t>(rank) * each_; }
   float* out(int rank) const { return in(rank) + (in_place_ ? 0 : each_); }
 
