@@ -34,7 +34,8 @@ struct window_range {
 };
 
 /// A two-shot whose data passes through windows on the boards: every rank copies to the owner of a slice what it
-/// contributes to it, and takes the results from its own board.
+/// contributes to it, and takes the results from where that was. The owner has just read those lines, so that to write
+/// them costs less than to write others; and the window is free again for the next one as soon as it has been taken.
 ///
 /// depth windows are in flight; each costs three flags per pair of ranks and no barrier.
 template <addressable X>
@@ -76,12 +77,11 @@ class staged {
   std::byte* contribution(rank_t owner, rank_t q, std::size_t window) const noexcept {
     return shared_.contribution(owner, q, number(window), bytes(windows_.slice));
   }
-  std::byte* outcome(rank_t owner, rank_t q, std::size_t window) const noexcept {
-    return shared_.outcome(owner, q, number(window), bytes(windows_.slice));
-  }
 
-  /// Every rank has emptied the window that this one's memory was used for last.
+  /// The window that used this one's memory last is empty: it was taken, or every rank has emptied those of earlier
+  /// calls.
   bool room_for(std::size_t window) {
+    if (window >= boards::depth) return taken_ + boards::depth > window;
     return number(window) < boards::depth || signals_.raised(signal::credit, after(window) - boards::depth);
   }
 
@@ -101,7 +101,7 @@ class staged {
     *out++ = job_.home + own;
     for (rank_t q = 0; q < shared_.size(); ++q) {
       detail::by_rank(memory_.sources, q) = q == me ? job_.source + own : contribution(me, q, window);
-      if (q != me) *out++ = outcome(q, me, window);
+      if (q != me) *out++ = contribution(me, q, window);
     }
     fold_(memory_.sources, memory_.outs, count(window, me));
     signals_.raise(signal::result, after(window));
@@ -110,7 +110,7 @@ class staged {
   void take(std::size_t window) {
     signals_.each_other([&](rank_t owner) {
       std::size_t const n = bytes(count(window, owner));
-      if (n != 0) std::memcpy(job_.home + bytes(first(window, owner)), outcome(shared_.rank(), owner, window), n);
+      if (n != 0) std::memcpy(job_.home + bytes(first(window, owner)), contribution(owner, shared_.rank(), window), n);
     });
     signals_.raise(signal::credit, after(window));
   }
