@@ -100,28 +100,18 @@ class contest {
     welcome();
   }
 
-  void measure(std::size_t bytes) {
-    if (2 * world_bytes(bytes) * systems_.size() > this_machine().available_memory)
-      return say(fmt::format("{} is left out: {} systems of {} ranks would need too much memory for it.",
-                             format_bytes(bytes), systems_.size(), ranks_));
-    sizes_.push_back(bytes);
-    for (auto& s : series_) prepare(s, bytes);
-    turns taken(turns_of(options_), ever_near_);
-    for (double before = flag_round_trip_ns(), after; !taken.enough(); before = after) {
-      for (auto& s : series_) {
-        progress_.show(fmt::format("{} ranks, {}, turn {}: {}", ranks_, format_bytes(bytes), taken.size() + 1,
-                                   entries_[s.entry].name));
-        take_turn(s, bytes);
-      }
-      after = flag_round_trip_ns();
-      taken.add(std::fmax(before, after));
-    }
-    progress_.clear();
-    ever_near_ = taken.ever_near();
-    auto const counted = taken.counted();
-    left_out_ += taken.size() - counted.size();
-    for (auto& s : series_) finish(s, counted);
-    flag_ns_.push_back(taken.flag_ns());
+  void measure(std::vector<std::size_t> const& sizes) {
+    for (auto const bytes : sizes)
+      if (2 * world_bytes(bytes) * systems_.size() > this_machine().available_memory)
+        say(fmt::format("{} is left out: {} systems of {} ranks would need too much memory for it.",
+                        format_bytes(bytes), systems_.size(), ranks_));
+      else
+        sizes_.push_back(bytes);
+    flag_ns_.resize(sizes_.size());
+    for (std::size_t i = 0; i < sizes_.size(); ++i) measure_size(i);
+    // Cores stay apart for longer than all turns of a small size take: another try, now that time has passed.
+    for (std::size_t i = 0; i < sizes_.size(); ++i)
+      if (ever_near_ && flag_ns_[i] > near_ns) measure_size(i);
   }
 
   std::string table() const {
@@ -238,6 +228,31 @@ class contest {
     return std::move(found.slowest_us);
   }
 
+  void measure_size(std::size_t i) {
+    auto const bytes = sizes_[i];
+    for (auto& s : series_) prepare(s, bytes);
+    turns taken(turns_of(options_), ever_near_);
+    for (double before = flag_round_trip_ns(), after; !taken.enough(); before = after) {
+      for (auto& s : series_) {
+        progress_.show(fmt::format("{} ranks, {}, turn {}: {}", ranks_, format_bytes(bytes), taken.size() + 1,
+                                   entries_[s.entry].name));
+        take_turn(s, bytes);
+      }
+      after = flag_round_trip_ns();
+      taken.add(std::fmax(before, after));
+    }
+    progress_.clear();
+    ever_near_ = taken.ever_near();
+    auto const counted = taken.counted();
+    left_out_ += taken.size() - counted.size();
+    for (auto& e : entries_) {
+      e.cells.resize(sizes_.size());
+      e.cells[i] = {.us = {}, .calls = 0, .wrong = e.cells[i].wrong};
+    }
+    for (auto& s : series_) finish(s, i, counted);
+    flag_ns_[i] = taken.flag_ns();
+  }
+
   /// Brings a series to a size, and finds out how many calls its turns can have.
   void prepare(series& s, std::size_t bytes) {
     s.turns.clear();
@@ -262,12 +277,10 @@ class contest {
   }
 
   /// Puts what was measured in the given turns into the table.
-  void finish(series const& s, std::vector<std::size_t> const& counted) {
+  void finish(series const& s, std::size_t size, std::vector<std::size_t> const& counted) {
     std::vector<double> times;
     for (auto const t : counted) times.insert(times.end(), s.turns[t].begin(), s.turns[t].end());
-    auto& cells = entries_[s.entry].cells;
-    cells.resize(sizes_.size());
-    auto& best = cells.back();
+    auto& best = entries_[s.entry].cells[size];
     auto const us = summarise(times);
     best.wrong = best.wrong || s.wrong;
     if (best.calls > 0 && !(us.p50 < best.us.p50)) return;
@@ -314,7 +327,7 @@ int compare(compare_options const& given) {
   bool right = true;
   for (int const ranks : o.ranks) {
     contest all(o, sizes, ranks);
-    for (auto const bytes : sizes) all.measure(bytes);
+    all.measure(sizes);
     fmt::print("\n{}", all.table());
     std::fflush(stdout);
     right = right && all.right();
