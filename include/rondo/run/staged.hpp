@@ -20,8 +20,11 @@ struct window_range {
   window_range(boards& shared, job const& work) : base(shared.windows) {
     auto const ranks = static_cast<std::size_t>(shared.size());
     std::size_t const grain = work.math.grain();
-    std::size_t const most = shared.slice_bytes() / work.math.element / grain * grain;
+    bool const from_memory = work.count * work.math.element >= cached_bytes;
+    std::size_t const bytes = from_memory ? std::min(shared.slice_bytes(), near_bytes / ranks) : shared.slice_bytes();
+    std::size_t const most = bytes / work.math.element / grain * grain;
     std::size_t const room = std::max<std::size_t>(1, most == 0 ? shared.slice_bytes() / work.math.element : most);
+    ahead = from_memory ? 1 : boards::depth;
     count = std::max<std::size_t>(1, (work.count + room * ranks - 1) / (room * ranks));
     std::size_t const share = (work.count + count * ranks - 1) / (count * ranks);
     slice = std::min(room, (share + grain - 1) / grain * grain);  // even windows, that begin on cache lines
@@ -31,6 +34,15 @@ struct window_range {
   std::uint64_t base;  ///< windows of earlier calls
   std::size_t count;
   std::size_t slice;  ///< elements
+  std::size_t ahead;  ///< windows that are sent before the first of them is folded
+
+ private:
+  /// Buffers of so many bytes come from memory and go back to it. Every line should make that way once: a window should
+  /// still be in a core's own cache when its results are taken, so windows are small, and not sent ahead. Smaller
+  /// buffers stay in the cache that cores share, and lines pass the faster from one core to the other the longer ago
+  /// they left the first one's own.
+  static constexpr std::size_t cached_bytes = std::size_t{16} << 20;
+  static constexpr std::size_t near_bytes = std::size_t{256} << 10;  // of a rank's buffer in a window
 };
 
 /// A two-shot whose data passes through windows on the boards: every rank copies to the owner of a slice what it
@@ -53,7 +65,7 @@ class staged {
     bool moved = false;
     for (bool again = true; again;) {
       again = false;
-      if (sent_ < windows_.count && room_for(sent_)) send(sent_++), again = true;
+      if (sent_ < windows_.count && sent_ < folded_ + windows_.ahead && room_for(sent_)) send(sent_++), again = true;
       if (folded_ < sent_ && greeted && signals_.raised(signal::arrival, after(folded_))) fold(folded_++), again = true;
       if (taken_ < folded_ && signals_.raised(signal::result, after(taken_))) take(taken_++), again = true;
       moved = moved || again;
