@@ -61,7 +61,7 @@ struct float8_tables {
   /// binades below the least as are needed. Nothing at all is far below.
   static constexpr std::uint8_t rounded_of(int sum) noexcept {
     if (sum == 0) return static_cast<std::uint8_t>(zero - (mantissa + 2) * one);
-    int const cut = std::bit_width(static_cast<unsigned>(sum)) - 1 - mantissa;
+    int const cut = static_cast<int>(std::bit_width(static_cast<unsigned>(sum))) - 1 - mantissa;
     int const up = cut > 0 ? (1 << (cut - 1)) - 1 + (sum >> cut & 1) : 0;
     int const significand = cut > 0 ? (sum + up) >> cut : sum << -cut;
     return static_cast<std::uint8_t>(zero + (cut - 3) * one + significand - one);
