@@ -89,7 +89,7 @@ class compare_body {
   void size(std::size_t bytes, double seconds) {
     show(format_bytes(bytes));
     workload const work{"", {std::max<std::size_t>(1, bytes / sizeof(float))}};
-    // Warm-up and check take as long as a few iterations.
+    // What is not timed, half an iteration for each and the check, takes its part.
     double const each = 0.45 * seconds / static_cast<double>(candidates_.size());
     auto const rows = contest_between(work, each);
     double best = HUGE_VAL;

@@ -7,6 +7,7 @@
 #include "limit.hpp"
 #include "machine.hpp"
 #include "text.hpp"
+#include "turns.hpp"
 #include <rondo/explain.hpp>
 #include <rondo/policy.hpp>
 #include <rondo/select.hpp>
@@ -36,7 +37,7 @@ void look_at_cores(findings& found, machine const& m) {
   double const ns = flag_round_trip_ns();
   if (!std::isfinite(ns))
     found.note("flag round trip", "there is one core only: ranks take turns", "measure with two cores or more");
-  else if (ns < 250)
+  else if (ns <= near_ns)
     found.ok("flag round trip", fmt::format("{:.0f} ns between two cores: near each other", ns));
   else
     found.note("flag round trip",

@@ -34,8 +34,8 @@ float element(rank_t r, std::size_t i) {
   return static_cast<float>(mixed(i * 64 + static_cast<std::size_t>(r)) % 1000);
 }
 
-/// Around the sizes of letters, slots, windows, and of several windows.
-constexpr std::size_t counts[] = {1, 3, 27, 28, 29, 1023, 1024, 1025, 8191, 8193, 65537, 300'001, 1'500'001};
+/// Around the sizes of letters, slots, windows, of several windows, and of what passes through small ones again.
+constexpr std::size_t counts[] = {1, 3, 27, 28, 29, 1023, 1024, 1025, 8191, 8193, 65537, 300'001, 1'500'001, 4'200'001};
 
 TEST_P(registered_buffers, all_reduce_is_exact_whoever_has_them) {
   auto const [where, ranks, which] = GetParam();
@@ -167,6 +167,41 @@ TEST(many_ranks, send_small_buffers_through_windows) {
       EXPECT_EQ(std::count(data.begin(), data.end(), 2016.0F), static_cast<std::ptrdiff_t>(n)) << n << " elements";
     }
   });
+}
+
+/// Windows of calls of all kinds, of which none looks like the one before, lie in the same memory.
+TEST(windows, serve_calls_of_different_kinds_one_after_the_other) {
+  for (medium const where : {medium::in_process, medium::shm})
+    for (int const ranks : {2, 3})
+      on_ranks(where, ranks, [](comm& c) {
+        auto const p = static_cast<std::size_t>(c.size());
+        auto const mine = [&](std::size_t n, std::size_t call) {
+          std::vector<float> data(n);
+          for (std::size_t i = 0; i < n; ++i) data[i] = element(c.rank(), i + call);
+          return data;
+        };
+        auto const total = [&](std::size_t i) {
+          float all = 0;
+          for (rank_t r = 0; r < c.size(); ++r) all += element(r, i);
+          return all;
+        };
+        std::size_t call = 0;
+        for (std::size_t const n : {4'200'001U, 5'000U, 70'000U, 1'500'001U, 5'000U, 5'000U, 4'200'001U, 300'001U}) {
+          auto data = mine(n, ++call);
+          c.all_reduce(data, sum);
+          std::size_t wrong = 0;
+          for (std::size_t i = 0; i < n; ++i) wrong += data[i] == total(i + call) ? 0 : 1;
+          EXPECT_EQ(wrong, 0U) << n << " elements, call " << call;
+
+          auto const blocks = mine(n / 7 * p, ++call);
+          std::vector<float> block(n / 7);
+          c.reduce_scatter(blocks, block, sum);
+          auto const begin = static_cast<std::size_t>(c.rank()) * block.size() + call;
+          wrong = 0;
+          for (std::size_t i = 0; i < block.size(); ++i) wrong += block[i] == total(begin + i) ? 0 : 1;
+          EXPECT_EQ(wrong, 0U) << block.size() << " elements of each rank, call " << call;
+        }
+      });
 }
 
 TEST(registered_memory, says_with_sizes_when_it_is_short) {

@@ -1,7 +1,7 @@
 #include "statistics.hpp"
 #include "turns.hpp"
 
-#include <cmath>
+#include <cstddef>
 #include <gtest/gtest.h>
 #include <initializer_list>
 #include <vector>

@@ -21,6 +21,9 @@ constexpr std::size_t block_of(std::size_t bytes) noexcept {
 #ifdef __clang__
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wpass-failed"  // not every epilogue can be vectorised, and need not
+#elif defined(__CUDACC__)
+#pragma nv_diagnostic push
+#pragma nv_diag_suppress 1675  // it hands the pragmas of g++ on, which it does not know
 #endif
 
 /// out[i] = e(first + i, values[i]), many at a time, for an independent epilogue: a loop as in fold_blocks.
@@ -47,6 +50,8 @@ template <class U, class A, class E>
 
 #ifdef __clang__
 #pragma clang diagnostic pop
+#elif defined(__CUDACC__)
+#pragma nv_diagnostic pop
 #endif
 
 #ifdef __x86_64__

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <rondo/detail/lanes.hpp>
-#include <rondo/detail/small_float.hpp>
 
 #include <array>
 #include <bit>
@@ -12,12 +11,7 @@
 
 namespace rondo::inline v0::detail {
 
-template <class T>
-inline constexpr bool is_float8 = false;
-template <int Exponent, int Mantissa, bool Infinite>
-inline constexpr bool is_float8<small_float<std::uint8_t, Exponent, Mantissa, Infinite>> = true;
-
-#if defined(__x86_64__) && !defined(__CUDACC__)
+#ifdef __x86_64__
 
 /// What sum_float8() looks up, by 7 bits at a time.
 ///

@@ -41,6 +41,9 @@ inline constexpr bool never_contracts<extreme_op<Greater>> = true;
 #ifdef __clang__
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wpass-failed"  // not every operation can be vectorised, and need not
+#elif defined(__CUDACC__)
+#pragma nv_diagnostic push
+#pragma nv_diag_suppress 1675  // it hands the pragmas of g++ on, which it does not know
 #endif
 
 /// A cache line, and the widest register.
@@ -179,6 +182,8 @@ fold_avx512(Op const& op, std::byte* out, std::byte const* const* sources, std::
 
 #ifdef __clang__
 #pragma clang diagnostic pop
+#elif defined(__CUDACC__)
+#pragma nv_diagnostic pop
 #endif
 
 /// The same with the instructions of `set`. Each K is a function of its own, so that only those are compiled that are
@@ -187,7 +192,7 @@ template <class T, std::size_t K, class Op>
 std::size_t fold_lanes_with(instruction_set set, Op const& op, std::byte* out, std::byte const* const* sources,
                             std::size_t bytes) noexcept {
 #ifdef __x86_64__
-  if constexpr (is_float8<T> && std::is_same_v<Op, sum_op>)
+  if constexpr (is_small_float<T> && sizeof(T) == 1 && std::is_same_v<Op, sum_op>)
     if (set >= instruction_set::vbmi) return sum_float8<T>(out, sources, bytes);
   if constexpr (folds_narrow<T, Op> && never_contracts<Op>)
     if (set >= instruction_set::avx512) return fold_avx512<T, K>(op, out, sources, bytes);

@@ -49,7 +49,7 @@ struct window_range {
 /// contributes to it, and takes the results from where that was. The owner has just read those lines, so that to write
 /// them costs less than to write others; and the window is free again for the next one as soon as it has been taken.
 ///
-/// depth windows are in flight; each costs three flags per pair of ranks and no barrier.
+/// Up to depth windows are in flight; each costs three flags per pair of ranks and no barrier.
 template <addressable X>
 class staged {
  public:
@@ -112,8 +112,10 @@ class staged {
     auto out = memory_.outs.begin();
     *out++ = job_.home + own;
     for (rank_t q = 0; q < shared_.size(); ++q) {
-      detail::by_rank(memory_.sources, q) = q == me ? job_.source + own : contribution(me, q, window);
-      if (q != me) *out++ = contribution(me, q, window);
+      if (q == me)
+        detail::by_rank(memory_.sources, q) = job_.source + own;
+      else
+        detail::by_rank(memory_.sources, q) = *out++ = contribution(me, q, window);
     }
     fold_(memory_.sources, memory_.outs, count(window, me));
     signals_.raise(signal::result, after(window));
