@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <mutex>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -125,6 +127,32 @@ TEST(tcp_connect, uses_one_address_only_if_told) {
       }
     };
     expect_connection(groups, bound_to(address));
+  }
+}
+
+TEST(tcp_connect, loopback_is_not_paced_and_other_addresses_keep_what_the_host_chose) {
+  auto const congestion_control = [](tcp_socket const& socket) {
+    char name[16] = {};
+    socklen_t size = sizeof name;
+    EXPECT_EQ(::getsockopt(socket.descriptor(), IPPROTO_TCP, TCP_CONGESTION, name, &size), 0);
+    return std::string(name);
+  };
+  auto const of_the_host = congestion_control(tcp_socket::open(AF_INET));
+  for (auto const& a : interface_addresses()) {
+    if (a.address.link_local()) continue;
+    auto const groups = in_process_group::make(2);
+    auto const options = bound_to(a.address.to_string());
+    on_ranks(2, [&](rank_t r) {
+      auto& group = *groups[static_cast<std::size_t>(r)];
+      detail::tcp_mesh mesh(group, options);
+      auto const deadline = group::clock::now() + 20s;
+      std::vector<tcp_wiring> wirings;
+      for (auto const& text : group.exchange(mesh.listen().encode(), deadline))
+        wirings.push_back(tcp_wiring::decode(text, 0));
+      EXPECT_EQ(mesh.connect(wirings, deadline), "");
+      EXPECT_EQ(congestion_control(mesh.take(1 - r).front()), a.address.loopback() ? "reno" : of_the_host)
+          << "rank " << r << " at " << a.address.to_string();
+    });
   }
 }
 

@@ -123,7 +123,7 @@ class tcp_call {
     state_ = state::connecting;
     socket_ = tcp_socket::open(target.address.family());
     if (!socket_) return failed(errno);
-    socket_.tune(*options_);
+    socket_.tune(*options_, target.address);
     if (source && !socket_.bind(*source, 0)) return failed(errno);
     if (!socket_.connect(target.address, target.port) && errno != EINPROGRESS && errno != EINTR) failed(errno);
   }

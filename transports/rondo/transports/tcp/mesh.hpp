@@ -33,7 +33,7 @@ class tcp_mesh {
     std::string refused;
     for (auto const& a : addresses()) {
       auto socket = tcp_socket::open(a.address.family());
-      socket.tune(options_);
+      socket.tune(options_, a.address);
       if (!socket.bind(a.address, 0) || !socket.listen()) {
         refused += text_of({refused.empty() ? "" : ", ", a.address.to_string(), " (", std::strerror(errno), ")"});
         continue;

@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <span>
+#include <string_view>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -76,9 +77,13 @@ class tcp_socket {
     return ::recv(descriptor(), bytes.data(), bytes.size(), 0);
   }
 
-  /// Buffer sizes count from the handshake of a connection, so they are set before it and, for a listener, inherited.
-  void tune(tcp_options const& options) const noexcept {
+  /// What connections to or from `address`, at which a rank listens, shall be like. Buffer sizes and pacing count from
+  /// the handshake of a connection, so they are set before it and, for a listener, inherited.
+  void tune(tcp_options const& options, ip_address const& address) const noexcept {
     set(IPPROTO_TCP, TCP_NODELAY, 1);
+    // What never leaves the machine has no link to share: pacing it, as some hosts' choice of congestion control does,
+    // only makes it late. Every kernel has this one, for every user; refusals change nothing.
+    if (address.loopback()) set(IPPROTO_TCP, TCP_CONGESTION, "reno");
     if (options.send_buffer > 0) set(SOL_SOCKET, SO_SNDBUF, options.send_buffer);
     if (options.receive_buffer > 0) set(SOL_SOCKET, SO_RCVBUF, options.receive_buffer);
   }
@@ -103,6 +108,9 @@ class tcp_socket {
  private:
   void set(int level, int name, int value) const noexcept {
     ::setsockopt(descriptor(), level, name, &value, sizeof value);
+  }
+  void set(int level, int name, std::string_view value) const noexcept {
+    ::setsockopt(descriptor(), level, name, value.data(), static_cast<socklen_t>(value.size()));
   }
 
   file_descriptor file_;
