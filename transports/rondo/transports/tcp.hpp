@@ -81,7 +81,7 @@ class tcp {
   std::size_t read(rank_t peer, std::span<std::byte> bytes) { return streams_[index(peer)].read(bytes); }
 
   /// A system call costs as much as copying some KiB.
-  static constexpr std::size_t piece_bytes() noexcept { return std::size_t{256} << 10; }
+  static constexpr std::size_t piece_bytes() noexcept { return std::size_t{512} << 10; }
 
   /// Also sends what writes with `more` have held back. A stream that made one wait return early is not waited for
   /// again until it has been tried.

@@ -44,7 +44,7 @@ class tcp_stream {
   }
 
   std::span<std::byte const> readable(std::size_t need) {
-    if (last_ - first_ < need) stage(need);
+    if (last_ - first_ < need) stage();
     if (last_ - first_ >= need) return {staging_.get() + first_, last_ - first_};
     if (ended_) lost(why_);
     return {};
@@ -60,7 +60,7 @@ class tcp_stream {
     if (done == into.size()) return done;
     auto const rest = into.subspan(done);
     if (rest.size() < direct) {
-      stage(rest.size());
+      stage();
       done += unstage(rest);
     } else {
       done += receive(rest);
@@ -87,10 +87,10 @@ class tcp_stream {
   std::vector<tcp_socket> const& lanes() const noexcept { return lanes_; }
 
  private:
-  static constexpr std::size_t capacity = std::size_t{128} << 10;  // twice the largest `need`
-  static constexpr std::size_t mouthful = std::size_t{32} << 10;   // folded before more is taken in: still in the cache
-  static constexpr std::size_t direct = std::size_t{4}
-                                        << 10;  // shorter reads go through the staging buffer: fewer calls
+  // More than the largest `need`; what is folded before more is taken in, so still in the cache.
+  static constexpr std::size_t capacity = std::size_t{256} << 10;
+  // Shorter reads go through the staging buffer: fewer calls.
+  static constexpr std::size_t direct = std::size_t{4} << 10;
 
   tcp_socket const& lane(stripe_cursor const& c) const noexcept { return lanes_[c.lane()]; }
 
@@ -113,13 +113,12 @@ class tcp_stream {
     return received;
   }
 
-  /// Takes in what has arrived, at least up to `need` bytes in all, and no more than one mouthful beyond.
-  void stage(std::size_t need) {
+  /// Takes in what has arrived.
+  void stage() {
     if (!staging_) staging_ = std::make_unique_for_overwrite<std::byte[]>(capacity);
     if (first_ > 0) std::memmove(staging_.get(), staging_.get() + first_, last_ - first_);
     last_ -= std::exchange(first_, 0);
-    last_ +=
-        receive({staging_.get() + last_, std::min(capacity - last_, std::max(mouthful, need - std::min(need, last_)))});
+    last_ += receive({staging_.get() + last_, capacity - last_});
   }
 
   std::size_t unstage(std::span<std::byte> into) noexcept {
